@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/redlatch/redlatch/internal/barrier"
+	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/twins"
@@ -65,7 +66,7 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 func (b *Barrier) Await(ctx context.Context) (int, error) {
 	index := -1
 	at := b.c.waitSite()
-	e := AcquireStartEvent{Name: b.in.Name(), Kind: KindBarrier}
+	e := hooks.Acquisition{Name: b.in.Name(), Kind: string(KindBarrier)}
 	err := b.c.report.observe(ctx, e, false, func(ctx context.Context) (_ bool, err error) {
 		if err := b.usable(ctx); err != nil {
 			return false, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/barrier"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/election"
 	"github.com/redlatch/redlatch/internal/handoff"
@@ -33,7 +34,6 @@ type Client struct {
 	server *request.Server
 	cfg    Config
 	id     string
-	sites  bool // whether call sites are of use
 	report reporter
 
 	clock      *renew.Clock
@@ -68,16 +68,13 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, invalid.Errorf("redlatch: New needs a driver, such as redlatchgoredis.Use(rdb)")
 	}
-	e := cfg.Events
-	sites := cfg.Logger != nil || e.Lost != nil || e.SlowWait != nil || e.Dropped != nil || cfg.CallSites
+	logs := cfg.Logger != nil
 	cfg, err := cfg.withDefaults(redis.Traits())
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
-		cfg: cfg, sites: sites, id: wire.NewClientID(),
-	}
-	c.report.start(&cfg)
+	c := &Client{cfg: cfg, id: wire.NewClientID()}
+	c.report.start(&cfg, logs)
 	c.server, err = request.New(request.Options{
 		Driver:         redis,
 		Prefix:         cfg.Prefix,
@@ -127,6 +124,11 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	})
 	return c, nil
 }
+
+var _ = bridge.Let(func(client any) bridge.Engines {
+	c := client.(*Client)
+	return bridge.Engines{Hooks: &c.report.hooks, Identity: census.Identity(c.cfg.Identity)}
+})
 
 // appears is called when the client makes its first owner id, by which others will find it in
 // Redis: from now on they can ask who it is, and ask it to let go. A client that only looks

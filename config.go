@@ -54,7 +54,7 @@ type Config struct {
 	CloseTimeout time.Duration
 
 	// SlowWait is how long a caller waits for a lock that this very process holds
-	// before Events.SlowWait is called, with both call sites. Most often, such a program
+	// before observe.Hooks.SlowWait is called, with both call sites. Most often, such a program
 	// deadlocks with itself. SlowWait is also how long a circle of waits must stand before
 	// Participants reports a possible deadlock. Zero means 10 seconds, negative means
 	// never, for both.
@@ -109,13 +109,10 @@ type Config struct {
 	// Redisson is what must agree with the clients of Redisson that use the same locks.
 	Redisson Redisson
 
-	// Logger gets losses and failures. Nil means that nothing is logged. With a Logger, or with Events.Lost, SlowWait or
-	// Dropped, each acquisition of a lock notes the line of the program that asks for it. That takes a good part of the time
-	// of a hand-off between goroutines, and little beside a round trip.
+	// Logger gets losses and failures. Nil means that nothing is logged. With a Logger, or with Hooks.Lost, SlowWait or
+	// Dropped of package observe, each acquisition of a lock notes the line of the program that asks for it. That takes a
+	// good part of the time of a hand-off between goroutines, and little beside a round trip.
 	Logger *slog.Logger
-
-	// Events are called when something happens. The zero value calls nothing.
-	Events Events
 }
 
 // Redisson is what must agree with the clients of Redisson that use the same locks, besides

@@ -3,13 +3,11 @@ package redlatch_test
 import (
 	"context"
 	"errors"
-	"expvar"
 	"fmt"
 	"log"
 	"net/http"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -160,32 +158,6 @@ func ExampleClient_GroupLock() {
 	if err != nil {
 		log.Print(err)
 	}
-}
-
-// How often each kind of lock was acquired, or was not and why; how many callers wait, and
-// for how long holds last. Functions are called by several goroutines at a time.
-func ExampleEvents() {
-	var waiting atomic.Int64
-	outcomes := expvar.NewMap("lock_outcomes")
-	client, err := redlatch.New(openRedis(), redlatch.Config{Events: redlatch.Events{
-		AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context {
-			waiting.Add(1)
-			return ctx // or one with a span
-		},
-		AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) {
-			waiting.Add(-1)
-			outcomes.Add(string(e.Kind)+" "+string(e.Outcome), 1) // "fair lock timed_out"
-		},
-		HoldEnd: func(_ context.Context, e redlatch.HoldEndEvent) {
-			if e.Reason == redlatch.EndLost {
-				log.Print(e.Name, " was lost after ", e.Held, ": ", e.Err)
-			}
-		},
-	}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
 }
 
 // openRedis returns a driver of an adapter: redlatchgoredis.Use, redlatchrueidis.New or redlatchvalkey.New make one.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
@@ -150,11 +151,11 @@ func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, wait patience, at callsite.Site) (context.Context, []*permit.Permit, error) {
 	o, err := collect(opts, wait, &ofExpirables)
 	want := permit.Want{N: n, Lease: o.lease, Once: o.once, Permits: s.give, Until: o.until, Site: at}
-	if !s.c.report.observes || ctx == nil {
+	if !s.c.report.hooks.Acquisitions.Load() || ctx == nil {
 		ps, err := s.take(ctx, want, err)
 		return ctx, ps, err
 	}
-	a := s.c.report.begin(ctx, AcquireStartEvent{Name: s.in.Name(), Kind: KindExpirable, N: n}, o.once)
+	a := s.c.report.begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(KindExpirable), N: n}, o.once)
 	ps, err := s.take(a.ctx, want, err)
 	a.permits(ps, err)
 	return a.ctx, ps, err

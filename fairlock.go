@@ -9,7 +9,7 @@ package redlatch
 // TryAcquire with a wait of 0 gets the lock only if nobody waits for it, and never lines up. A caller
 // that gives up leaves the queue at once. One whose process has died is passed
 // over as soon as the server knows, six seconds after it was heard at the latest;
-// one that was only thought dead lines up again, at the end (Events.Requeued). The order between Go and Java is as good
+// one that was only thought dead lines up again, at the end (observe.Hooks.Requeued). The order between Go and Java is as good
 // as Redisson's own care for its queue: docs/protocol.md says more.
 //
 // It is another lock than Lock's of the same name as far as waiting goes: do not

@@ -7,6 +7,8 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,37 +22,20 @@ import (
 // Whoever looks up a type finds its values there, and can read them. go doc sees that a value is of a
 // type only if its declaration names the type, and it shows a value of another package by its name there.
 func TestGoDocShowsTheValuesOfATypeWithIt(t *testing.T) {
-	files := token.NewFileSet()
-	var parsed []*ast.File
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(files, e.Name(), nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed = append(parsed, f)
-	}
-	pkg, err := doc.NewFromFiles(files, parsed, "github.com/redlatch/redlatch")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range pkg.Consts {
-		t.Errorf("%v is listed apart from its type", c.Names)
-	}
 	values := 0
-	for _, typ := range pkg.Types {
-		for _, c := range typ.Consts {
-			for _, spec := range c.Decl.Specs {
-				for _, value := range spec.(*ast.ValueSpec).Values {
-					values++
-					if _, literal := value.(*ast.BasicLit); !literal && !isIota(value) {
-						t.Errorf("%v hides its value", c.Names)
+	for _, dir := range []string{".", "observe"} {
+		pkg := documented(t, dir)
+		for _, c := range pkg.Consts {
+			t.Errorf("%s: %v is listed apart from its type", dir, c.Names)
+		}
+		for _, typ := range pkg.Types {
+			for _, c := range typ.Consts {
+				for _, spec := range c.Decl.Specs {
+					for _, value := range spec.(*ast.ValueSpec).Values {
+						values++
+						if _, literal := value.(*ast.BasicLit); !literal && !isIota(value) {
+							t.Errorf("%s: %v hides its value", dir, c.Names)
+						}
 					}
 				}
 			}
@@ -59,6 +44,31 @@ func TestGoDocShowsTheValuesOfATypeWithIt(t *testing.T) {
 	if values < 30 {
 		t.Errorf("only %d values were looked at", values)
 	}
+}
+
+func documented(t *testing.T, dir string) *doc.Package {
+	t.Helper()
+	files := token.NewFileSet()
+	var parsed []*ast.File
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(files, filepath.Join(dir, e.Name()), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, f)
+	}
+	pkg, err := doc.NewFromFiles(files, parsed, path.Join("github.com/redlatch/redlatch", dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkg
 }
 
 func isIota(value ast.Expr) bool {
@@ -97,11 +107,5 @@ func TestTheWordsAreThoseOfTheEngines(t *testing.T) {
 		redlatch.BrokenLeft: barrier.Left, redlatch.BrokenDead: barrier.Dead, redlatch.BrokenReset: barrier.Reset, redlatch.BrokenGone: barrier.Gone,
 	} {
 		same(string(reason), engine)
-	}
-	for reason, engine := range map[redlatch.EndReason]holdctx.End{
-		redlatch.EndReleased: holdctx.EndReleased, redlatch.EndDetached: holdctx.EndDetached, redlatch.EndLost: holdctx.EndLost,
-		redlatch.EndDropped: holdctx.EndDropped, redlatch.EndClosed: holdctx.EndClosed,
-	} {
-		same(string(reason), string(engine))
 	}
 }

@@ -13,7 +13,7 @@ import (
 // it is not tied to a goroutine. Its methods are safe for concurrent use.
 //
 // A Hold that is garbage collected without having been released is reported
-// (Events.Dropped) and released.
+// (observe.Hooks.Dropped) and released.
 type Hold struct {
 	in    *lock.Hold
 	leash holdctx.Leash[lock.Hold]
@@ -66,7 +66,7 @@ func (h *Hold) Expires() time.Time { return h.in.Expires() }
 func (h *Hold) Err() error { return h.in.Err() }
 
 // Context returns the hold's context: it has the values of the context that
-// the lock was acquired with (and what Events.AcquireStart has added), but not its cancellation or deadline. It ends
+// the lock was acquired with (and what observe.Hooks.AcquireStart has added), but not its cancellation or deadline. It ends
 // when the hold ends, with a *LostError (which is ErrLost), ErrNotHeld or
 // ErrClosed as its cause. It has no deadline, with a Lease either: Expires says
 // until when the hold can be trusted. Each call returns a context of its own.

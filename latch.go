@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/latch"
 	"github.com/redlatch/redlatch/internal/request"
@@ -94,7 +95,7 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 // all that ended with their context; waiting again with another one loses nothing.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
 	at := l.c.waitSite()
-	return l.c.report.observe(ctx, AcquireStartEvent{Name: l.Name(), Kind: KindLatch}, false, func(ctx context.Context) (bool, error) {
+	return l.c.report.observe(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(KindLatch)}, false, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err
 		}

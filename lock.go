@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/revoke"
 )
@@ -94,8 +95,8 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, wait patience, at cal
 	}
 	p, err := lockParams(opts, wait, &ofLocks, at)
 	var a *acquisition
-	if l.c.report.observes {
-		a = l.c.report.begin(ctx, AcquireStartEvent{Name: l.Name(), Kind: l.kind, Mode: l.spec.Mode()}, p.Try)
+	if l.c.report.hooks.Acquisitions.Load() {
+		a = l.c.report.begin(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(l.kind), Mode: l.spec.Mode()}, p.Try)
 		ctx = a.ctx
 	}
 	var h *lock.Hold
@@ -115,7 +116,7 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, wait patience, at cal
 // callSite returns the call site skip frames above its caller, if there is
 // anybody to tell it to: to find it takes a good part of a hand-off's time.
 func (c *Client) callSite(skip int) callsite.Site {
-	if !c.sites {
+	if !c.report.hooks.Sites.Load() {
 		return 0
 	}
 	return callsite.Caller(skip + 1)

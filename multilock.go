@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/multi"
@@ -136,7 +137,7 @@ func (m *Multi) TryDo(ctx context.Context, wait time.Duration, f func(ctx contex
 // callSite is Client.callSite of the first member's client that tells it to anybody.
 func (m *Multi) callSite(skip int) callsite.Site {
 	for _, l := range m.members {
-		if l != nil && l.c.sites {
+		if l != nil && l.c.report.hooks.Sites.Load() {
 			return callsite.Caller(skip + 1)
 		}
 	}
@@ -184,7 +185,7 @@ func (m *Multi) acquire(ctx context.Context, opts []Option, wait patience, at ca
 	}
 	var a *acquisition
 	if r := m.report(); r != nil {
-		a = r.begin(ctx, AcquireStartEvent{Name: m.name(), Kind: m.kind}, p.Try)
+		a = r.begin(ctx, hooks.Acquisition{Name: m.name(), Kind: string(m.kind)}, p.Try)
 		ctx = a.ctx
 	}
 	var g *multi.Hold
@@ -204,7 +205,7 @@ func (m *Multi) acquire(ctx context.Context, opts []Option, wait patience, at ca
 // report is that of the first member's client which observes acquisitions, or nil.
 func (m *Multi) report() *reporter {
 	for _, l := range m.members {
-		if l != nil && l.c.report.observes {
+		if l != nil && l.c.report.hooks.Acquisitions.Load() {
 			return &l.c.report
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/multi"
 	"github.com/redlatch/redlatch/internal/permit"
@@ -16,48 +17,41 @@ import (
 // An acquisition is one that somebody observes. It tells how it goes, and how what was
 // acquired ends.
 type acquisition struct {
-	AcquireStartEvent
+	hooks.Acquisition
 
-	report *reporter
-	ctx    context.Context //nolint:containedctx // for its values, until the hold has ended
-	tries  bool            // it does not wait
-	owner  string
-	start  time.Time // when it began
-	since  time.Time // when it had what it wanted
+	observers hooks.List // that there were when it began
+	report    *reporter
+	ctx       context.Context //nolint:containedctx // for its values, until the hold has ended
+	tries     bool            // it does not wait
+	start     time.Time       // when it began
+	since     time.Time       // when it had what it wanted
 }
 
 // begin tells that an acquisition begins. It goes on with the context that is returned
 // with it.
-func (r *reporter) begin(ctx context.Context, e AcquireStartEvent, tries bool) *acquisition {
-	if f := r.events.AcquireStart; f != nil {
-		if with := f(ctx, e); with != nil {
-			ctx = with
-		}
-	}
-	return &acquisition{AcquireStartEvent: e, report: r, ctx: ctx, tries: tries, start: time.Now()}
+func (r *reporter) begin(ctx context.Context, of hooks.Acquisition, tries bool) *acquisition {
+	a := &acquisition{Acquisition: of, observers: r.hooks.Now(), report: r, tries: tries}
+	a.ctx = a.observers.AcquireStart(ctx, &a.Acquisition)
+	a.start = time.Now()
+	return a
 }
 
 // end tells how the acquisition went: as that says, if it did not fail.
-func (a *acquisition) end(how Outcome, count int, err error) {
+func (a *acquisition) end(how hooks.Outcome, count int, err error) {
 	a.since = time.Now()
 	if err != nil {
 		how = outcomeOf(err, a.tries)
 	}
-	if f := a.report.events.AcquireEnd; f != nil {
-		f(a.ctx, AcquireEndEvent{
-			Name: a.Name, Kind: a.Kind, Mode: a.Mode, N: a.N, Owner: a.owner,
-			Waited: a.since.Sub(a.start), Outcome: how, Err: err, Count: count,
-		})
-	}
+	a.observers.AcquireEnd(a.ctx, &a.Acquisition, hooks.AcquireEnd{Waited: a.since.Sub(a.start), Outcome: how, Err: err, Count: count})
 }
 
 // observe has call acquire what nobody holds, and tells of it if anybody observes that.
-func (r *reporter) observe(ctx context.Context, e AcquireStartEvent, tries bool, call func(ctx context.Context) (handedOff bool, err error)) error {
-	if !r.observes || ctx == nil {
+func (r *reporter) observe(ctx context.Context, of hooks.Acquisition, tries bool, call func(ctx context.Context) (handedOff bool, err error)) error {
+	if !r.hooks.Acquisitions.Load() || ctx == nil {
 		_, err := call(ctx)
 		return err
 	}
-	a := r.begin(ctx, e, tries)
+	a := r.begin(ctx, of, tries)
 	handedOff, err := call(a.ctx)
 	a.end(success(handedOff, false), 0, err)
 	return err
@@ -69,7 +63,7 @@ func (a *acquisition) hold(h *lock.Hold, err error) {
 		a.end("", 0, err)
 		return
 	}
-	a.owner = h.Owner()
+	a.Owner = h.Owner()
 	handedOff, reentered, count := h.Acquired()
 	a.end(success(handedOff, reentered), count, nil)
 	a.watch(h)
@@ -96,15 +90,15 @@ func (a *acquisition) permits(ps []*permit.Permit, err error) {
 		return
 	}
 	if len(ps) == 1 {
-		a.owner = ps[0].ID()
-		a.end(OutcomeAcquired, 0, nil)
+		a.Owner = ps[0].ID()
+		a.end(hooks.Acquired, 0, nil)
 		a.watch(ps[0])
 		return
 	}
-	a.end(OutcomeAcquired, 0, nil)
+	a.end(hooks.Acquired, 0, nil)
 	for _, p := range ps {
 		each := *a
-		each.owner = p.ID()
+		each.Owner = p.ID()
 		each.watch(p)
 	}
 }
@@ -112,7 +106,7 @@ func (a *acquisition) permits(ps []*permit.Permit, err error) {
 // watch has the end of what was acquired told: from here on, so that it comes behind
 // AcquireEnd.
 func (a *acquisition) watch(held interface{ Observe(o holdctx.Observer) }) {
-	if a.report.events.HoldEnd != nil {
+	if a.observers.HoldEnds() {
 		held.Observe(a)
 	}
 }
@@ -123,17 +117,17 @@ func (a *acquisition) Released(how holdctx.End, at time.Time, err error) {
 		a.Ended(how, at, err)
 		return
 	}
-	a.report.events.HoldEnd(a.ctx, a.ended(how, at, nil))
+	a.observers.HoldEnd(a.ctx, &a.Acquisition, a.ended(how, at, nil))
 }
 
 // Ended implements holdctx.Observer.
 func (a *acquisition) Ended(how holdctx.End, at time.Time, err error) {
-	a.report.ends.Add(func() { a.report.events.HoldEnd(a.ctx, a.ended(how, at, err)) })
+	a.report.ends.Add(func() { a.observers.HoldEnd(a.ctx, &a.Acquisition, a.ended(how, at, err)) })
 }
 
-func (a *acquisition) ended(how holdctx.End, at time.Time, err error) HoldEndEvent {
-	e := HoldEndEvent{Name: a.Name, Kind: a.Kind, Mode: a.Mode, Owner: a.owner, Held: at.Sub(a.since), Reason: EndReason(how)}
-	if e.Reason == EndLost {
+func (a *acquisition) ended(how holdctx.End, at time.Time, err error) hooks.HoldEnd {
+	e := hooks.HoldEnd{Held: at.Sub(a.since), Reason: how}
+	if how == holdctx.EndLost {
 		e.Err = err
 	}
 	return e
@@ -141,7 +135,7 @@ func (a *acquisition) ended(how holdctx.End, at time.Time, err error) HoldEndEve
 
 // closeEnds waits until the ends of holds have been told, at most for d.
 func (r *reporter) closeEnds(d time.Duration) {
-	if r.events.HoldEnd == nil {
+	if !r.hooks.Now().HoldEnds() {
 		return
 	}
 	told := make(chan struct{})
@@ -150,40 +144,40 @@ func (r *reporter) closeEnds(d time.Duration) {
 }
 
 // success is the outcome of an acquisition that did not fail.
-func success(handedOff, reentered bool) Outcome {
+func success(handedOff, reentered bool) hooks.Outcome {
 	switch {
 	case reentered:
-		return OutcomeReentered
+		return hooks.Reentered
 	case handedOff:
-		return OutcomeHandedOff
+		return hooks.HandedOff
 	}
-	return OutcomeAcquired
+	return hooks.Acquired
 }
 
 // outcomeOf is the outcome of an acquisition that failed; tries says that it would not
 // have waited.
-func outcomeOf(err error, tries bool) Outcome {
+func outcomeOf(err error, tries bool) hooks.Outcome {
 	busy, unavailable := errors.Is(err, ErrBusy), errors.Is(err, ErrUnavailable)
 	if _, is := err.(*BusyError); is { //nolint:errorlint // what it is made of may be why its context has ended
 		unavailable = false
 	}
 	switch {
 	case unavailable:
-		return OutcomeUnavailable
+		return hooks.Unavailable
 	case busy && errors.Is(err, context.DeadlineExceeded):
-		return OutcomeTimedOut
+		return hooks.TimedOut
 	case busy && errors.Is(err, context.Canceled):
-		return OutcomeCancelled
+		return hooks.Cancelled
 	case busy && tries:
-		return OutcomeBusy
+		return hooks.Busy
 	case busy:
-		return OutcomeTimedOut
+		return hooks.TimedOut
 	case errors.Is(err, ErrClosed):
-		return OutcomeClosed
+		return hooks.Closed
 	case errors.Is(err, ErrBroken):
-		return OutcomeBroken
+		return hooks.Broken
 	case IsRetryable(err):
-		return OutcomeUnavailable
+		return hooks.Unavailable
 	}
-	return OutcomeRefused
+	return hooks.Refused
 }

@@ -1,13 +1,10 @@
 package redlatch
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/census"
-	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // An Identity says who a client is, by its own word.
@@ -122,17 +119,7 @@ type CircularWait struct {
 
 // String returns a line for a log: "billing@host-7 pid 4121 (owner ...:7) waits for "b" at
 // pay.go:12 for 31s; ...:9 has it since ship.go:40".
-func (w CircularWait) String() string {
-	s := fmt.Sprintf("%s (owner %s) waits for %s", cmp.Or(w.By, "client "+w.Client), wire.Text(w.Owner), wire.Quote(w.Name))
-	if w.WaitSite != "" {
-		s += " at " + w.WaitSite
-	}
-	s += fmt.Sprintf(" for %v; %s has it", w.Waited.Round(time.Millisecond), wire.Text(w.Holder))
-	if w.HoldSite != "" {
-		s += " since " + w.HoldSite
-	}
-	return s
-}
+func (w CircularWait) String() string { return census.Wait(w).String() }
 
 // Participants asks all clients of redlatch that use this Redis who they are, what they
 // hold and what they wait for.
@@ -152,7 +139,7 @@ func (w CircularWait) String() string {
 // silent.
 //
 // Whoever asks the same question again and again, each time a few seconds later, is told of
-// possible deadlocks by Events.PossibleDeadlock and in the log.
+// possible deadlocks by observe.Hooks.PossibleDeadlock and in the log.
 //
 // If ctx ends before that, Participants returns what it has learnt, and the context's
 // error. It fails with ErrUnavailable if the server does not answer, and with the server's
@@ -174,7 +161,10 @@ func (c *Client) Participants(ctx context.Context, q Question) (Participants, er
 		name: c.server.Name, waits: answers.Waits, slowWait: c.cfg.SlowWait,
 	}
 	for _, circle := range c.census.Deadlocks(question, answers.Waits, c.cfg.SlowWait) {
-		c.report.possibleDeadlock(circular(circle, c.server.Name))
+		for i := range circle {
+			circle[i].Name = c.server.Name(circle[i].Name)
+		}
+		c.report.possibleDeadlock(circle)
 	}
 	for _, a := range answers.All {
 		p.Clients = append(p.Clients, c.participantOf(a))
@@ -208,18 +198,14 @@ func (p Participants) CircularWaits() [][]CircularWait { return p.circulars(p.wa
 
 func (p Participants) circulars(circles [][]census.Wait) (all [][]CircularWait) {
 	for _, circle := range circles {
-		all = append(all, circular(circle, p.name))
+		var waits []CircularWait
+		for _, w := range circle {
+			w.Name = p.name(w.Name)
+			waits = append(waits, CircularWait(w))
+		}
+		all = append(all, waits)
 	}
 	return all
-}
-
-func circular(circle []census.Wait, name func(key string) string) (waits []CircularWait) {
-	for _, w := range circle {
-		waits = append(waits, CircularWait{
-			Client: w.Client, By: w.By, Owner: w.Owner, Name: name(w.Name), Holder: w.Holder, Waited: w.Waited, WaitSite: w.WaitSite, HoldSite: w.HoldSite,
-		})
-	}
-	return waits
 }
 
 func (c *Client) participantOf(a census.Answer) Participant {

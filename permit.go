@@ -15,7 +15,7 @@ import (
 // use.
 //
 // A Permit that is garbage collected without having been released is reported
-// (Events.Dropped) and released, unless it was detached.
+// (observe.Hooks.Dropped) and released, unless it was detached.
 type Permit struct {
 	in    *permit.Permit
 	leash holdctx.Leash[permit.Permit]

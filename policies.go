@@ -11,7 +11,7 @@ import "fmt"
 // asks the same of renewals and of Extend: if the replicas stay silent
 // the lease is not prolonged, and in the end the hold is lost. What gives permits of
 // either semaphore back, or changes how many there are, waits for replicas as well,
-// but counts without them, which is an event (Events.NotAcknowledged).
+// but counts without them, which is an event (observe.Hooks.NotAcknowledged).
 //
 // It makes a failover less likely to cost a lock, and promises no more than that:
 // one acknowledgement out of two replicas does not help if the other one becomes
@@ -32,7 +32,7 @@ const (
 	// AckOff waits for no replica.
 	AckOff
 	// AckBestEffort waits for one replica, if the primary has any, and goes on
-	// without it if it is silent, which is an event (Events.NotAcknowledged).
+	// without it if it is silent, which is an event (observe.Hooks.NotAcknowledged).
 	AckBestEffort
 	// AckAny requires one replica, if the primary has any. Where the server does
 	// not know WAIT, or not say how many replicas it has, it requires nothing.

@@ -153,11 +153,11 @@ func (*puppet) Traits() driver.Traits {
 func asked(t *testing.T, cfg Config) (*Client, *puppet) {
 	t.Helper()
 	p := &puppet{owners: map[string][]string{}, readers: map[string]bool{}}
-	cfg.Events.SlowWait = func(SlowWaitEvent) {} // so that call sites are of use
 	c, err := New(p, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.report.hooks.Start(true) // so that call sites are of use
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)

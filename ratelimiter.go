@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/ratelimit"
@@ -194,7 +195,7 @@ func (l *RateLimiter) TryAcquire(ctx context.Context, n int, wait time.Duration)
 
 func (l *RateLimiter) take(ctx context.Context, n int, wait patience, at callsite.Site) error {
 	until, once, bad := wait.end()
-	e := AcquireStartEvent{Name: l.Name(), Kind: KindRateLimiter, N: n}
+	e := hooks.Acquisition{Name: l.Name(), Kind: string(KindRateLimiter), N: n}
 	return l.c.report.observe(ctx, e, once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err

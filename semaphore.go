@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/permit"
@@ -82,7 +83,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int, wait time.Duration) e
 //
 // Do returns f's error. If the permits cannot be had, f is not called, and the error is Acquire's.
 // Permits that do not come back, because the server refuses them or the client is closed
-// before, are reported as an event (Events.ReleaseFailed), and are no error of Do: the work is done. They
+// before, are reported as an event (observe.Hooks.ReleaseFailed), and are no error of Do: the work is done. They
 // are lost, without an event, if the process dies meanwhile: see ExpirableSemaphore.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) error {
 	_, err := s.do(ctx, n, patience{}, f, s.c.waitSite())
@@ -111,7 +112,7 @@ func (s *Semaphore) do(ctx context.Context, n int, wait patience, f func(ctx con
 // acquire returns the context with which the permits were acquired.
 func (s *Semaphore) acquire(ctx context.Context, n int, wait patience, at callsite.Site) (context.Context, error) {
 	until, once, bad := wait.end()
-	e := AcquireStartEvent{Name: s.in.Name(), Kind: KindSemaphore, N: n}
+	e := hooks.Acquisition{Name: s.in.Name(), Kind: string(KindSemaphore), N: n}
 	err := s.c.report.observe(ctx, e, once, func(with context.Context) (handedOff bool, err error) {
 		ctx = with
 		if bad != nil {
@@ -138,7 +139,7 @@ func semaphoreBusy(name string, owed int, cause error) error {
 // answers. Not so if the server refuses, or if the client is closed before: do
 // not close it under permits that are held. If the server was away for so long, or
 // has lost so much, that it cannot say whether it has them back (more than ten
-// minutes), they are not given back again: Events.ReleaseFailed tells. n = 0 does
+// minutes), they are not given back again: observe.Hooks.ReleaseFailed tells. n = 0 does
 // nothing.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	if err := s.usable(ctx, n); err != nil || n == 0 {

@@ -25,8 +25,8 @@ type Stats struct {
 
 	// RenewalsFailed and Lost only rise, from 0 when the client began. The first counts
 	// each hold or permit whose renewal has failed, and once more each time that it
-	// fails again (Events.RenewFailed); the second each hold or permit that was lost
-	// (Events.Lost).
+	// fails again (observe.Hooks.RenewFailed); the second each hold or permit that was lost
+	// (observe.Hooks.Lost).
 	RenewalsFailed uint64
 	Lost           uint64
 }

@@ -1,11 +1,7 @@
 // Package redlatchotel makes OpenTelemetry traces and metrics of what redlatch's
 // clients do. It needs only the API of OpenTelemetry. The program brings the SDK.
 //
-//	telemetry, err := redlatchotel.New(redlatchotel.Options{})
-//	if err != nil { ... }
-//	client, err := redlatch.New(driver, redlatch.Config{Events: telemetry.Events(redlatch.Events{})})
-//	if err != nil { ... }
-//	defer telemetry.Watch(client)()
+//	_, err := redlatchotel.New(redlatchotel.Options{}, client)
 //
 // # Traces
 //
@@ -35,8 +31,8 @@
 //	redlatch.mode      of a read-write lock: "read" or "write"
 //	redlatch.permits   how many, if it is about permits
 //	redlatch.owner     of the hold; what `redlatch show` prints, too
-//	redlatch.outcome   of an acquisition: a redlatch.Outcome
-//	redlatch.reason    of a hold: a redlatch.EndReason
+//	redlatch.outcome   of an acquisition: an observe.Outcome
+//	redlatch.reason    of a hold: an observe.EndReason
 //	redlatch.loss      of a hold that was lost: a redlatch.LossReason
 //	error.type         if the status is an error: the outcome or the reason
 //	db.system.name     of an acquisition: "redis"
@@ -64,7 +60,7 @@
 // The first three come from events, with the context of the acquisition. So an SDK adds the
 // span of the wait, or of the hold, as an exemplar. The count of the first one is how often
 // locks were acquired. A MultiHold that is lost is one loss. The others are the
-// [redlatch.Stats] of the clients that are watched ([Telemetry.Watch]), which are asked when
+// [redlatch.Stats] of the clients that are watched ([New], [Telemetry.Watch]), which are asked when
 // metrics are collected. They are up-down counters because their sum over processes has a
 // meaning. Prometheus shows them as gauges. redlatch.renewals.oldest is
 // Stats.OldestUnconfirmed: as it comes near to Config.WatchdogTimeout, holds are lost.

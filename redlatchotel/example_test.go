@@ -3,7 +3,6 @@ package redlatchotel_test
 import (
 	"context"
 	"log"
-	"os"
 	"strings"
 
 	"github.com/redlatch/redlatch"
@@ -17,16 +16,14 @@ var driverOfProgram driver.Redis // redlatchgoredis.Use(...), or another
 func Example() {
 	driver := driverOfProgram
 
-	telemetry, err := redlatchotel.New(redlatchotel.Options{})
+	client, err := redlatch.New(driver, redlatch.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := redlatch.New(driver, redlatch.Config{Events: telemetry.Events(redlatch.Events{})})
-	if err != nil {
+	if _, err := redlatchotel.New(redlatchotel.Options{}, client); err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	defer telemetry.Watch(client)() // how much is held and waited for
 
 	_ = client.Lock("orders:42").Do(context.Background(), func(ctx context.Context) error {
 		return ship(ctx, 42) // its spans are below that of the hold
@@ -55,17 +52,6 @@ func ExampleOptions() {
 	if err != nil {
 		log.Fatal(err)
 	}
-}
-
-// Other events are the program's own, as always.
-func ExampleTelemetry_Events() {
-	telemetry, err := redlatchotel.New(redlatchotel.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	_ = redlatch.Config{Events: telemetry.Events(redlatch.Events{
-		Lost: func(redlatch.LostEvent) { os.Exit(1) },
-	})}
 }
 
 func ship(context.Context, int) error { return nil }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // durations are a histogram by kind and by a word: an outcome or a reason.
@@ -59,16 +60,22 @@ func (d *durations) add(kind, word string) []metric.RecordOption {
 // clients are those whose Stats are observed, as one.
 type clients struct {
 	mu     sync.Mutex
-	all    map[*redlatch.Client]int // how often each is watched
-	failed uint64                   // renewals of those that were watched, less those before they were: mod 2^64
+	all    map[*redlatch.Client]*watched
+	failed uint64 // renewals of those that were watched, less those before they were: mod 2^64
 
 	holds, permits, waiters, due metric.Int64ObservableUpDownCounter
 	failures                     metric.Int64ObservableCounter
 	oldest                       metric.Float64ObservableGauge
 }
 
+// A watched is about a client.
+type watched struct {
+	times  int // that it is watched
+	remove func()
+}
+
 func (c *clients) make(meter metric.Meter) error {
-	c.all = map[*redlatch.Client]int{}
+	c.all = map[*redlatch.Client]*watched{}
 	var err error
 	counter := func(name, unit, what string) metric.Int64ObservableUpDownCounter {
 		made, refused := meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
@@ -96,10 +103,10 @@ func (c *clients) make(meter metric.Meter) error {
 	return err
 }
 
-// Watch makes the metrics include the client's [redlatch.Stats] until stop is called.
-// They are read whenever metrics are collected, which takes time in proportion to what
-// the client holds: see Client.Stats. When stop has returned, the client is not asked
-// again.
+// Watch records what happens to the client from now on, and makes the metrics include its
+// [redlatch.Stats], until stop is called. These are read whenever metrics are collected, which
+// takes time in proportion to what the client holds: see Client.Stats. When stop has returned,
+// the client is not asked again. Call stop after Close, or the spans of what is held do not end.
 //
 // All clients that are watched are added up, and a client that is watched twice counts
 // once. Renewals that failed before Watch are not counted. Those that failed before stop
@@ -108,13 +115,18 @@ func (t *Telemetry) Watch(client *redlatch.Client) (stop func()) {
 	c := &t.watched
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all[client]++; c.all[client] == 1 {
+	w := c.all[client]
+	if w == nil {
+		w = &watched{remove: observe.Add(client, t.hooks())}
+		c.all[client] = w
 		c.failed -= client.Stats().RenewalsFailed
 	}
+	w.times++
 	return sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.all[client]--; c.all[client] == 0 {
+		if w.times--; w.times == 0 {
+			w.remove()
 			delete(c.all, client)
 			c.failed += client.Stats().RenewalsFailed
 		}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // A passage is the context that an acquisition goes on with, and that the program has
@@ -52,7 +53,7 @@ func (t *Telemetry) passage(ctx context.Context) *passage {
 }
 
 // begin begins the span of the wait.
-func (t *Telemetry) begin(ctx context.Context, e redlatch.AcquireStartEvent) context.Context {
+func (t *Telemetry) begin(ctx context.Context, e observe.AcquireStartEvent) context.Context {
 	p := &passage{Context: ctx, t: t, of: []attribute.KeyValue{kindKey.String(string(e.Kind))}}
 	if name := t.spanName(e.Name); name != "" {
 		p.of = append(p.of, nameKey.String(name))
@@ -70,12 +71,12 @@ func (t *Telemetry) begin(ctx context.Context, e redlatch.AcquireStartEvent) con
 }
 
 // acquired ends the span of the wait, and begins that of the hold if there is one.
-func (p *passage) acquired(e redlatch.AcquireEndEvent, now time.Time) {
+func (p *passage) acquired(e observe.AcquireEndEvent, now time.Time) {
 	p.wait.SetAttributes(outcomeKey.String(string(e.Outcome)))
 	if e.Owner != "" {
 		p.wait.SetAttributes(ownerKey.String(e.Owner))
 	}
-	if e.Err != nil && e.Outcome != redlatch.OutcomeBusy && e.Outcome != redlatch.OutcomeCancelled {
+	if e.Err != nil && e.Outcome != observe.OutcomeBusy && e.Outcome != observe.OutcomeCancelled {
 		p.t.fail(p.wait, string(e.Outcome), e.Err)
 	}
 	p.wait.End(trace.WithTimestamp(now))
@@ -97,7 +98,7 @@ func (p *passage) acquired(e redlatch.AcquireEndEvent, now time.Time) {
 }
 
 // holds is how many ends will be told of what was acquired.
-func holds(e redlatch.AcquireEndEvent) int {
+func holds(e observe.AcquireEndEvent) int {
 	switch e.Kind {
 	case redlatch.KindSemaphore, redlatch.KindRateLimiter, redlatch.KindLatch, redlatch.KindBarrier:
 		return 0 // nobody holds it
@@ -109,12 +110,12 @@ func holds(e redlatch.AcquireEndEvent) int {
 
 // ended ends the span of the hold, with the last of what was acquired. It may be told late: the
 // span ends when the hold has.
-func (p *passage) ended(e redlatch.HoldEndEvent) {
+func (p *passage) ended(e observe.HoldEndEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = max(p.held, e.Held)
 	p.left--
-	if e.Reason == redlatch.EndLost {
+	if e.Reason == observe.EndLost {
 		p.lost = true
 		p.hold.SetAttributes(lossKey.String(loss(e.Err)))
 		p.t.fail(p.hold, string(e.Reason), e.Err)
@@ -123,7 +124,7 @@ func (p *passage) ended(e redlatch.HoldEndEvent) {
 		return
 	}
 	if p.lost {
-		e.Reason = redlatch.EndLost
+		e.Reason = observe.EndLost
 	}
 	p.hold.SetAttributes(reasonKey.String(string(e.Reason)))
 	p.hold.End(trace.WithTimestamp(p.begun.Add(p.held)))

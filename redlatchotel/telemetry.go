@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 )
 
 const scope = "github.com/redlatch/redlatch/redlatchotel"
@@ -63,10 +64,13 @@ type Telemetry struct {
 	watched       clients
 }
 
-// New makes the instruments. Its error is an error of the providers, for example of one
-// that refuses an instrument. Nothing is recorded before [Telemetry.Events] and
-// [Telemetry.Watch] are used.
-func New(opts Options) (*Telemetry, error) {
+// New makes the instruments, and records what happens to the clients from now on.
+// [Telemetry.Watch] adds clients that are made later. The error of New is an error of the
+// providers, for example of one that refuses an instrument. Then nothing is recorded.
+//
+// Functions that the program adds to a client with observe.Add after New, or after Watch, have
+// the span in their contexts, and may add attributes to it.
+func New(opts Options, clients ...*redlatch.Client) (*Telemetry, error) {
 	if opts.TracerProvider == nil {
 		opts.TracerProvider = otel.GetTracerProvider()
 	}
@@ -89,51 +93,39 @@ func New(opts Options) (*Telemetry, error) {
 	if err := errors.Join(refused[:]...); err != nil {
 		return nil, err
 	}
+	for _, client := range clients {
+		t.Watch(client)
+	}
 	return t, nil
 }
 
-// Events returns the events for redlatch.Config.Events. They are those of the program,
-// which may be the zero value, together with those that record. The program's functions
-// are called as without a Telemetry, but with a context that has the span. AcquireStart
-// is called when the span has begun, AcquireEnd and HoldEnd before it ends, so they may
-// add attributes to it.
-func (t *Telemetry) Events(of redlatch.Events) redlatch.Events {
-	with := of
+// hooks are what records. A function that is added later is called with a context that has the span: when that has begun,
+// and before it ends.
+func (t *Telemetry) hooks() observe.Hooks {
+	h := observe.Hooks{AcquireEnd: t.acquireEnd, HoldEnd: t.holdEnd}
 	if t.tracer != nil {
-		with.AcquireStart = func(ctx context.Context, e redlatch.AcquireStartEvent) context.Context {
-			ctx = t.begin(ctx, e)
-			if of.AcquireStart != nil {
-				if its := of.AcquireStart(ctx, e); its != nil {
-					return its
-				}
-			}
-			return ctx
-		}
+		h.AcquireStart = t.begin
 	}
-	with.AcquireEnd = func(ctx context.Context, e redlatch.AcquireEndEvent) {
-		now := time.Now()
-		if of.AcquireEnd != nil {
-			of.AcquireEnd(ctx, e)
-		}
-		t.acquire.record(ctx, e.Waited, string(e.Kind), string(e.Outcome), t.metricName(e.Name))
-		if p := t.passage(ctx); p != nil {
-			p.acquired(e, now)
-		}
+	return h
+}
+
+func (t *Telemetry) acquireEnd(ctx context.Context, e observe.AcquireEndEvent) {
+	now := time.Now()
+	t.acquire.record(ctx, e.Waited, string(e.Kind), string(e.Outcome), t.metricName(e.Name))
+	if p := t.passage(ctx); p != nil {
+		p.acquired(e, now)
 	}
-	with.HoldEnd = func(ctx context.Context, e redlatch.HoldEndEvent) {
-		if of.HoldEnd != nil {
-			of.HoldEnd(ctx, e)
-		}
-		name := t.metricName(e.Name)
-		t.hold.record(ctx, e.Held, string(e.Kind), string(e.Reason), name)
-		if e.Reason == redlatch.EndLost {
-			t.losses.Add(ctx, 1, metric.WithAttributeSet(set(string(e.Kind), lossKey.String(loss(e.Err)), name)))
-		}
-		if p := t.passage(ctx); p != nil {
-			p.ended(e)
-		}
+}
+
+func (t *Telemetry) holdEnd(ctx context.Context, e observe.HoldEndEvent) {
+	name := t.metricName(e.Name)
+	t.hold.record(ctx, e.Held, string(e.Kind), string(e.Reason), name)
+	if e.Reason == observe.EndLost {
+		t.losses.Add(ctx, 1, metric.WithAttributeSet(set(string(e.Kind), lossKey.String(loss(e.Err)), name)))
 	}
-	return with
+	if p := t.passage(ctx); p != nil {
+		p.ended(e)
+	}
 }
 
 // metricName and spanName return what is said for a name.

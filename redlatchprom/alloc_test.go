@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/redlatchprom"
 )
 
 // What is counted millions of times makes no work for the garbage collector.
 func TestToCountAllocatesNothing(t *testing.T) {
-	e := redlatchprom.New(redlatchprom.Options{Name: redlatchprom.Only("orders")}).Events(redlatch.Events{})
+	e := redlatchprom.New(redlatchprom.Options{Name: redlatchprom.Only("orders")}).Hooks()
 	if n := testing.AllocsPerRun(1000, func() {
 		e.AcquireEnd(bg, acquired("orders", time.Millisecond))
 		e.HoldEnd(bg, released("orders", time.Millisecond))
@@ -21,9 +20,9 @@ func TestToCountAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkEvents is what an acquisition and its release cost more.
-func BenchmarkEvents(b *testing.B) {
-	e := redlatchprom.New(redlatchprom.Options{}).Events(redlatch.Events{})
+// BenchmarkHooks is what an acquisition and its release cost more.
+func BenchmarkHooks(b *testing.B) {
+	e := redlatchprom.New(redlatchprom.Options{}).Hooks()
 	for b.Loop() {
 		e.AcquireEnd(bg, acquired("orders", time.Millisecond))
 		e.HoldEnd(bg, released("orders", time.Millisecond))

@@ -1,12 +1,7 @@
 // Package redlatchprom makes Prometheus metrics of what a redlatch client does: of every
 // acquisition and hold, of losses and renewals, and of what is held and waited for now.
 //
-//	metrics := redlatchprom.New(redlatchprom.Options{})
-//	prometheus.MustRegister(metrics)
-//
-//	client, err := redlatch.New(driver, redlatch.Config{Events: metrics.Events(redlatch.Events{})})
-//	...
-//	metrics.Watch(client)
+//	prometheus.MustRegister(redlatchprom.New(redlatchprom.Options{}, client))
 //
 // One [Metrics] may serve several clients, and adds them up. To tell clients apart, give
 // each client a Metrics of its own, registered with prometheus.WrapRegistererWith and a
@@ -15,7 +10,7 @@
 // # Metrics
 //
 // Metrics of acquisitions and holds. The values of kind, mode, outcome and reason
-// are the words of package redlatch (KindLock, Outcome, EndReason, LossReason):
+// are the words of packages redlatch and observe (KindLock, LossReason, Outcome, EndReason):
 //
 //   - redlatch_acquisitions_total{kind,mode,name,outcome}: acquisitions that have ended.
 //   - redlatch_acquire_wait_seconds{kind,mode,name,outcome}: how long they took, a histogram.

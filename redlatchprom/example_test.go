@@ -18,15 +18,12 @@ var driverOfProgram driver.Redis
 func Example() {
 	driver := driverOfProgram
 
-	metrics := redlatchprom.New(redlatchprom.Options{})
-	prometheus.MustRegister(metrics)
-
-	client, err := redlatch.New(driver, redlatch.Config{Events: metrics.Events(redlatch.Events{})})
+	client, err := redlatch.New(driver, redlatch.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	metrics.Watch(client)
+	prometheus.MustRegister(redlatchprom.New(redlatchprom.Options{}, client))
 }
 
 // Some locks are told by their names, and waits lead to their traces.

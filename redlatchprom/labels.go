@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // What somebody acquires, as the labels say it.
@@ -17,7 +17,7 @@ type subject struct{ kind, mode, name string }
 type acquisition struct {
 	subject
 
-	outcome redlatch.Outcome
+	outcome observe.Outcome
 }
 
 type acquisitionMetrics struct {
@@ -28,7 +28,7 @@ type acquisitionMetrics struct {
 type end struct {
 	subject
 
-	reason redlatch.EndReason
+	reason observe.EndReason
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // Options say how Metrics work. The zero value works.
@@ -24,7 +25,7 @@ type Options struct {
 
 	// Exemplar returns the labels of an exemplar, such as {"trace_id": "..."}, or nil for
 	// none. It is called when the acquisition ends and when its hold ends, with the
-	// context that Events.AcquireStart returned, or otherwise the context of the
+	// context that observe.Hooks.AcquireStart returned, or otherwise the context of the
 	// acquisition. An exemplar that Prometheus refuses, because it is longer than 128
 	// characters or not UTF-8, is left out. If Exemplar is nil, there are no exemplars.
 	Exemplar func(ctx context.Context) prometheus.Labels
@@ -73,12 +74,18 @@ type Metrics struct {
 	ofEnd         children[end, prometheus.ExemplarObserver]
 
 	mu      sync.Mutex
-	watched map[*redlatch.Client]int // how often
+	watched map[*redlatch.Client]*watched
 }
 
-// New returns Metrics, which the caller has to register. A registry takes one Metrics, or
-// several with different labels (prometheus.WrapRegistererWith).
-func New(opts Options) *Metrics {
+// A watched is about a client.
+type watched struct {
+	times  int // that it is watched
+	remove func()
+}
+
+// New returns Metrics of these clients, which the caller has to register. Watch adds clients that are made later. A
+// registry takes one Metrics, or several with different labels (prometheus.WrapRegistererWith).
+func New(opts Options, clients ...*redlatch.Client) *Metrics {
 	opts.WatchdogTimeout = cmp.Or(opts.WatchdogTimeout, 30*time.Second)
 	m := &Metrics{
 		opts: opts,
@@ -96,13 +103,16 @@ func New(opts Options) *Metrics {
 		requeued:        counter("redlatch_requeued_total", "Waiters that lost their place in the queue of a fair lock."),
 		notAcknowledged: counter("redlatch_not_acknowledged_total", "Changes that went on without the acknowledgement of their replicas."),
 		skipped:         counter("redlatch_events_skipped_total", "Events that were too many to be told."),
-		watched:         make(map[*redlatch.Client]int),
+		watched:         make(map[*redlatch.Client]*watched),
 	}
 	m.ofAcquisition.find, m.ofEnd.find = m.findAcquisition, m.findEnd
 	// A counter that begins at 1 has not increased, for Prometheus: the first loss would go
 	// unnoticed.
 	for _, reason := range []redlatch.LossReason{redlatch.LostExpired, redlatch.LostGone, redlatch.LostRevoked, redlatch.LostMaxHold, redlatch.LostLease} {
 		m.lost.WithLabelValues(string(reason))
+	}
+	for _, client := range clients {
+		m.Watch(client)
 	}
 	return m
 }
@@ -119,59 +129,35 @@ func histograms(opts Options, name, help string, buckets []float64, labels []str
 	return prometheus.NewHistogramVec(h, labels)
 }
 
-// Events returns events for Config.Events of one or more clients. They are counted, and
-// then passed on to then. Events that need call sites (Lost, SlowWait and Dropped) are
-// those of then, unchanged, so that a program that does not ask for call sites does not
-// pay for them.
-func (m *Metrics) Events(then redlatch.Events) redlatch.Events {
-	with := then
-	with.AcquireEnd = func(ctx context.Context, e redlatch.AcquireEndEvent) {
-		m.acquireEnd(ctx, &e)
-		if then.AcquireEnd != nil {
-			then.AcquireEnd(ctx, e)
-		}
-	}
-	with.HoldEnd = func(ctx context.Context, e redlatch.HoldEndEvent) {
-		m.holdEnd(ctx, &e)
-		if then.HoldEnd != nil {
-			then.HoldEnd(ctx, e)
-		}
-	}
-	with.ReleaseFailed = counted(m.releasesFailed, one[redlatch.ReleaseFailedEvent], then.ReleaseFailed)
-	with.RenewFailed = counted(m.renewalsFailed, func(e redlatch.RenewFailedEvent) int { return e.Holds }, then.RenewFailed)
-	with.Requeued = counted(m.requeued, one[redlatch.RequeuedEvent], then.Requeued)
-	with.NotAcknowledged = counted(m.notAcknowledged, one[redlatch.NotAcknowledgedEvent], then.NotAcknowledged)
-	with.Skipped = counted(m.skipped, func(e redlatch.SkippedEvent) int { return e.Events }, then.Skipped)
-	return with
-}
-
-func one[E any](E) int { return 1 }
-
-// counted adds to a counter what an event stands for, and passes it on.
-func counted[E any](c prometheus.Counter, n func(E) int, then func(E)) func(E) {
-	return func(e E) {
-		c.Add(float64(n(e)))
-		if then != nil {
-			then(e)
-		}
+// hooks are what counts. They need no call sites (Lost, SlowWait and Dropped would), so that a program that does not
+// ask for call sites does not pay for them.
+func (m *Metrics) hooks() observe.Hooks {
+	return observe.Hooks{
+		AcquireEnd:      func(ctx context.Context, e observe.AcquireEndEvent) { m.acquireEnd(ctx, &e) },
+		HoldEnd:         func(ctx context.Context, e observe.HoldEndEvent) { m.holdEnd(ctx, &e) },
+		ReleaseFailed:   func(observe.ReleaseFailedEvent) { m.releasesFailed.Inc() },
+		RenewFailed:     func(e observe.RenewFailedEvent) { m.renewalsFailed.Add(float64(e.Holds)) },
+		Requeued:        func(observe.RequeuedEvent) { m.requeued.Inc() },
+		NotAcknowledged: func(observe.NotAcknowledgedEvent) { m.notAcknowledged.Inc() },
+		Skipped:         func(e observe.SkippedEvent) { m.skipped.Add(float64(e.Events)) },
 	}
 }
 
-func (m *Metrics) acquireEnd(ctx context.Context, e *redlatch.AcquireEndEvent) {
+func (m *Metrics) acquireEnd(ctx context.Context, e *observe.AcquireEndEvent) {
 	of := m.ofAcquisition.get(acquisition{subject{string(e.Kind), e.Mode, m.name(e.Name)}, e.Outcome})
 	of.count.Inc()
 	m.observe(ctx, of.waited, e.Waited)
 }
 
-func (m *Metrics) holdEnd(ctx context.Context, e *redlatch.HoldEndEvent) {
+func (m *Metrics) holdEnd(ctx context.Context, e *observe.HoldEndEvent) {
 	m.observe(ctx, m.ofEnd.get(end{subject{string(e.Kind), e.Mode, m.name(e.Name)}, e.Reason}), e.Held)
 	switch e.Reason {
-	case redlatch.EndLost:
+	case observe.EndLost:
 		var lost *redlatch.LostError
 		if errors.As(e.Err, &lost) { // always
 			m.lost.WithLabelValues(string(lost.Reason)).Inc()
 		}
-	case redlatch.EndDropped:
+	case observe.EndDropped:
 		m.dropped.Inc()
 	}
 }
@@ -197,16 +183,23 @@ func (m *Metrics) observe(ctx context.Context, of prometheus.ExemplarObserver, d
 	of.ObserveWithExemplar(d.Seconds(), labels)
 }
 
-// Watch makes Metrics collect the client's Stats from now on, until stop is called. A client
-// that is watched more than once is collected once, until each stop has been called.
+// Watch makes Metrics count what happens to the client from now on, and collect its Stats, until stop is called. A client
+// that is watched more than once counts once, until each stop has been called. To have what Close ends counted, call
+// stop after Close.
 func (m *Metrics) Watch(client *redlatch.Client) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.watched[client]++
+	w := m.watched[client]
+	if w == nil {
+		w = &watched{remove: observe.Add(client, m.hooks())}
+		m.watched[client] = w
+	}
+	w.times++
 	return sync.OnceFunc(func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.watched[client]--; m.watched[client] == 0 {
+		if w.times--; w.times == 0 {
+			w.remove()
 			delete(m.watched, client)
 		}
 	})

@@ -3,7 +3,6 @@ package redlatchprom_test
 import (
 	"context"
 	"errors"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -13,20 +12,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchprom"
 )
 
-func acquired(name string, waited time.Duration) redlatch.AcquireEndEvent {
-	return redlatch.AcquireEndEvent{Name: name, Kind: redlatch.KindLock, Waited: waited, Outcome: redlatch.OutcomeAcquired}
+func acquired(name string, waited time.Duration) observe.AcquireEndEvent {
+	return observe.AcquireEndEvent{Name: name, Kind: redlatch.KindLock, Waited: waited, Outcome: observe.OutcomeAcquired}
 }
 
-func released(name string, held time.Duration) redlatch.HoldEndEvent {
-	return redlatch.HoldEndEvent{Name: name, Kind: redlatch.KindLock, Held: held, Reason: redlatch.EndReleased}
+func released(name string, held time.Duration) observe.HoldEndEvent {
+	return observe.HoldEndEvent{Name: name, Kind: redlatch.KindLock, Held: held, Reason: observe.EndReleased}
 }
 
-func lost(reason redlatch.LossReason) redlatch.HoldEndEvent {
-	return redlatch.HoldEndEvent{
-		Kind: redlatch.KindReadWrite, Mode: "write", Reason: redlatch.EndLost,
+func lost(reason redlatch.LossReason) observe.HoldEndEvent {
+	return observe.HoldEndEvent{
+		Kind: redlatch.KindReadWrite, Mode: "write", Reason: observe.EndLost,
 		Err: errors.Join(&redlatch.LostError{Name: "orders", Reason: reason}, &redlatch.LostError{Name: "orders", Reason: reason}),
 	}
 }
@@ -41,7 +41,7 @@ func want(t *testing.T, m *redlatchprom.Metrics, text string, names ...string) {
 
 func TestTheNamesAreAsPrometheusWantsThem(t *testing.T) {
 	m := redlatchprom.New(redlatchprom.Options{})
-	e := m.Events(redlatch.Events{})
+	e := m.Hooks()
 	e.AcquireEnd(bg, acquired("orders", 0))
 	e.HoldEnd(bg, released("orders", 0))
 	problems, err := testutil.CollectAndLint(m)
@@ -55,14 +55,14 @@ func TestTheNamesAreAsPrometheusWantsThem(t *testing.T) {
 
 func TestEventsAreCounted(t *testing.T) {
 	m := redlatchprom.New(redlatchprom.Options{})
-	e := m.Events(redlatch.Events{})
-	e.RenewFailed(redlatch.RenewFailedEvent{Holds: 3})
-	e.RenewFailed(redlatch.RenewFailedEvent{Holds: 1})
-	e.ReleaseFailed(redlatch.ReleaseFailedEvent{})
-	e.Requeued(redlatch.RequeuedEvent{})
-	e.NotAcknowledged(redlatch.NotAcknowledgedEvent{})
-	e.Skipped(redlatch.SkippedEvent{Events: 7})
-	e.HoldEnd(bg, redlatch.HoldEndEvent{Reason: redlatch.EndDropped})
+	e := m.Hooks()
+	e.RenewFailed(observe.RenewFailedEvent{Holds: 3})
+	e.RenewFailed(observe.RenewFailedEvent{Holds: 1})
+	e.ReleaseFailed(observe.ReleaseFailedEvent{})
+	e.Requeued(observe.RequeuedEvent{})
+	e.NotAcknowledged(observe.NotAcknowledgedEvent{})
+	e.Skipped(observe.SkippedEvent{Events: 7})
+	e.HoldEnd(bg, observe.HoldEndEvent{Reason: observe.EndDropped})
 	e.HoldEnd(bg, lost(redlatch.LostGone))
 	e.HoldEnd(bg, lost(redlatch.LostGone))
 	want(t, m, `
@@ -105,49 +105,9 @@ func TestCountersOfWhatAlertsLookAtBeginAtZero(t *testing.T) {
 	}
 }
 
-// What its user had in Config.Events is called as before.
-func TestTheUsersEventsAreCalled(t *testing.T) {
-	var called []string
-	note := func(name string) { called = append(called, name) }
-	type key struct{}
-	e := redlatchprom.New(redlatchprom.Options{}).Events(redlatch.Events{
-		AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context {
-			note("AcquireStart")
-			return context.WithValue(ctx, key{}, "span")
-		},
-		AcquireEnd:      func(_ context.Context, e redlatch.AcquireEndEvent) { note("AcquireEnd " + e.Name) },
-		HoldEnd:         func(_ context.Context, e redlatch.HoldEndEvent) { note("HoldEnd " + e.Name) },
-		Lost:            func(redlatch.LostEvent) { note("Lost") },
-		ReleaseFailed:   func(redlatch.ReleaseFailedEvent) { note("ReleaseFailed") },
-		RenewFailed:     func(redlatch.RenewFailedEvent) { note("RenewFailed") },
-		SlowWait:        func(redlatch.SlowWaitEvent) { note("SlowWait") },
-		Requeued:        func(redlatch.RequeuedEvent) { note("Requeued") },
-		NotAcknowledged: func(redlatch.NotAcknowledgedEvent) { note("NotAcknowledged") },
-		Skipped:         func(redlatch.SkippedEvent) { note("Skipped") },
-		Dropped:         func(redlatch.DroppedEvent) { note("Dropped") },
-	})
-	if e.AcquireStart(bg, redlatch.AcquireStartEvent{}).Value(key{}) != "span" {
-		t.Error("the context of AcquireStart is not that of its user")
-	}
-	e.AcquireEnd(bg, acquired("orders", 0))
-	e.HoldEnd(bg, released("orders", 0))
-	e.Lost(redlatch.LostEvent{})
-	e.ReleaseFailed(redlatch.ReleaseFailedEvent{})
-	e.RenewFailed(redlatch.RenewFailedEvent{})
-	e.SlowWait(redlatch.SlowWaitEvent{})
-	e.Requeued(redlatch.RequeuedEvent{})
-	e.NotAcknowledged(redlatch.NotAcknowledgedEvent{})
-	e.Skipped(redlatch.SkippedEvent{})
-	e.Dropped(redlatch.DroppedEvent{})
-	want := "AcquireStart,AcquireEnd orders,HoldEnd orders,Lost,ReleaseFailed,RenewFailed,SlowWait,Requeued,NotAcknowledged,Skipped,Dropped"
-	if got := strings.Join(called, ","); got != want {
-		t.Errorf("called:\n%s, want\n%s", got, want)
-	}
-}
-
 // Lost, SlowWait and Dropped cost every acquisition a look at its stack.
 func TestNobodyPaysForCallSites(t *testing.T) {
-	e := redlatchprom.New(redlatchprom.Options{}).Events(redlatch.Events{})
+	e := redlatchprom.New(redlatchprom.Options{}).Hooks()
 	if e.Lost != nil || e.SlowWait != nil || e.Dropped != nil {
 		t.Error("there are events that need call sites, and nobody has asked for them")
 	}
@@ -163,7 +123,7 @@ func TestNamesAreToldOnRequestOnly(t *testing.T) {
 		"by a function": {func(name string) string { kind, _, _ := strings.Cut(name, ":"); return kind }, []string{"orders", "users"}},
 	} {
 		m := redlatchprom.New(redlatchprom.Options{Name: c.name})
-		e := m.Events(redlatch.Events{})
+		e := m.Hooks()
 		for _, name := range []string{"orders:1", "orders:2", "users:1", "users:2"} {
 			e.AcquireEnd(bg, acquired(name, 0))
 			e.HoldEnd(bg, released(name, 0))
@@ -188,7 +148,7 @@ func TestNamesAreToldOnRequestOnly(t *testing.T) {
 // The library takes any name but an empty one. client_golang panics for some as labels.
 func TestAnyNameCanBeTold(t *testing.T) {
 	m := redlatchprom.New(redlatchprom.Options{Name: func(name string) string { return name }})
-	e := m.Events(redlatch.Events{})
+	e := m.Hooks()
 	for _, name := range []string{"a\x00b", "a\xffb", "a\x1bb"} { // one label for the three
 		e.AcquireEnd(bg, acquired(name, 0))
 		e.HoldEnd(bg, released(name, 0))
@@ -211,7 +171,7 @@ func TestExemplarsLeadToTraces(t *testing.T) {
 		}
 		return prometheus.Labels{"trace_id": id}
 	}})
-	e := m.Events(redlatch.Events{})
+	e := m.Hooks()
 	for _, id := range []string{"", "abc", "no UTF-8: \xff", strings.Repeat("long", 100)} { // what is refused is left out
 		ctx := context.WithValue(bg, trace{}, id)
 		e.AcquireEnd(ctx, acquired("orders", time.Millisecond))
@@ -231,7 +191,7 @@ func TestExemplarsLeadToTraces(t *testing.T) {
 func TestHistogramsFitLocks(t *testing.T) {
 	for _, native := range []bool{false, true} {
 		m := redlatchprom.New(redlatchprom.Options{Native: native})
-		e := m.Events(redlatch.Events{})
+		e := m.Hooks()
 		e.AcquireEnd(bg, acquired("orders", 100*time.Microsecond))
 		e.AcquireEnd(bg, acquired("orders", time.Minute))
 		e.AcquireEnd(bg, acquired("orders", time.Hour))
@@ -282,7 +242,7 @@ func histogram(t *testing.T, m *redlatchprom.Metrics, name string) histogramSeen
 
 func TestMetricsAreCollectedWhileTheyChange(t *testing.T) {
 	m := redlatchprom.New(redlatchprom.Options{Name: func(name string) string { return name }})
-	e := m.Events(redlatch.Events{})
+	e := m.Hooks()
 	const each = 50
 	var all sync.WaitGroup
 	for range 4 {
@@ -298,26 +258,5 @@ func TestMetricsAreCollectedWhileTheyChange(t *testing.T) {
 	all.Wait()
 	if got := testutil.CollectAndCount(m, "redlatch_hold_seconds"); got != 26 {
 		t.Errorf("%d time series of holds, want 26", got)
-	}
-}
-
-// An event that the metrics do not count is the program's all the same.
-func TestEveryEventIsPassedOn(t *testing.T) {
-	var then redlatch.Events
-	all := reflect.ValueOf(&then).Elem()
-	for i := range all.NumField() {
-		kind := all.Field(i).Type()
-		all.Field(i).Set(reflect.MakeFunc(kind, func([]reflect.Value) (none []reflect.Value) {
-			for j := range kind.NumOut() {
-				none = append(none, reflect.Zero(kind.Out(j)))
-			}
-			return none
-		}))
-	}
-	got := reflect.ValueOf(redlatchprom.New(redlatchprom.Options{}).Events(then))
-	for i := range got.NumField() {
-		if got.Field(i).IsNil() {
-			t.Errorf("Events.%s is not passed on", got.Type().Field(i).Name)
-		}
 	}
 }

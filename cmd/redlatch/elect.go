@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // An elector is one invocation of elect: a runner whose command runs once in each term.
@@ -79,12 +80,12 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 	}
 	client, closeAll, err := e.client(redlatch.Config{
 		WatchdogTimeout: watchdog, Identity: redlatch.Identity{Name: identityOf(e.argv[0])},
-		Events: redlatch.Events{AcquireEnd: e.tellOfOutage()},
 	})
 	if err != nil {
 		return err
 	}
 	defer closeAll()
+	observe.Add(client, observe.Hooks{AcquireEnd: e.tellOfOutage()})
 	if err := e.checkUnder(client); err != nil {
 		return err
 	}
@@ -123,13 +124,13 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 
 // tellOfOutage returns what says in a log, again and again, that the server does not answer: no error ends the
 // candidacy then, and nobody would know why nothing runs. At a terminal tellOfWait says so.
-func (e *elector) tellOfOutage() func(context.Context, redlatch.AcquireEndEvent) {
+func (e *elector) tellOfOutage() func(context.Context, observe.AcquireEndEvent) {
 	if isTerminal(os.Stderr) {
 		return nil
 	}
 	var told time.Time
-	return func(_ context.Context, a redlatch.AcquireEndEvent) {
-		if a.Outcome == redlatch.OutcomeUnavailable && time.Since(told) > time.Minute {
+	return func(_ context.Context, a observe.AcquireEndEvent) {
+		if a.Outcome == observe.OutcomeUnavailable && time.Since(told) > time.Minute {
 			told = time.Now()
 			e.ui.note("waiting to lead %s: the server does not answer: %v", quoted(e.name), driver.Failure(a.Err).Err)
 		}

@@ -2,6 +2,7 @@ package census
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -28,11 +29,28 @@ type Edge struct {
 
 // A Wait is an edge, and what is said of it.
 type Wait struct {
-	Edge
-
-	By                 string        // who waits
+	Client             string // who waits
+	By                 string // and who that says it is
+	Owner              string
+	Name               string
+	Holder             string
 	Waited             time.Duration // for how long, when it was told
 	WaitSite, HoldSite string        // where it waits, and where the holder got what it waits for; empty if that was not told
+}
+
+func (w Wait) edge() Edge { return Edge{w.Client, w.Owner, w.Name, w.Holder} }
+
+// String returns a line for a log.
+func (w Wait) String() string {
+	s := fmt.Sprintf("%s (owner %s) waits for %s", cmp.Or(w.By, "client "+w.Client), wire.Text(w.Owner), wire.Quote(w.Name))
+	if w.WaitSite != "" {
+		s += " at " + w.WaitSite
+	}
+	s += fmt.Sprintf(" for %v; %s has it", w.Waited.Round(time.Millisecond), wire.Text(w.Holder))
+	if w.HoldSite != "" {
+		s += " since " + w.HoldSite
+	}
+	return s
 }
 
 // Waits are who waits for whom, of those who have something themselves, at a time.
@@ -50,9 +68,9 @@ func Deadlocks(first, second Waits, apart time.Duration) [][]Wait {
 	}
 	before := map[Edge]bool{}
 	for _, w := range first.all {
-		before[w.Edge] = true
+		before[w.edge()] = true
 	}
-	second.all = slices.DeleteFunc(slices.Clone(second.all), func(w Wait) bool { return !before[w.Edge] })
+	second.all = slices.DeleteFunc(slices.Clone(second.all), func(w Wait) bool { return !before[w.edge()] })
 	return second.Circles()
 }
 
@@ -161,8 +179,10 @@ func (a *Answers) waits() (all []Wait) {
 			}
 			for _, under := range c.Under {
 				if under != h.Owner && len(all) < mostWaits {
-					e := Edge{x.Client, under, c.Name, h.Owner}
-					all = append(all, Wait{e, x.Identity.String(), c.For, c.Site, sites[Edge{Name: c.Name, Holder: h.Owner}]})
+					all = append(all, Wait{
+						Client: x.Client, By: x.Identity.String(), Owner: under, Name: c.Name, Holder: h.Owner,
+						Waited: c.For, WaitSite: c.Site, HoldSite: sites[Edge{Name: c.Name, Holder: h.Owner}],
+					})
 				}
 			}
 		}
@@ -211,7 +231,7 @@ func sorted(all []Wait) []Wait {
 	slices.SortFunc(all, func(x, y Wait) int {
 		return cmp.Or(cmp.Compare(x.Owner, y.Owner), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Holder, y.Holder), cmp.Compare(x.Client, y.Client), cmp.Compare(y.Waited, x.Waited))
 	})
-	return slices.CompactFunc(all, func(x, y Wait) bool { return x.Edge == y.Edge })
+	return slices.CompactFunc(all, func(x, y Wait) bool { return x.edge() == y.edge() })
 }
 
 // prune removes the waits of owners for which nobody waits, and those for owners that wait for

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -22,8 +23,7 @@ func TestAPossibleDeadlockIsToldToWhoeverAsks(t *testing.T) {
 		var log bytes.Buffer
 		asker := w.Client(redlatch.Config{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Events: redlatch.Events{PossibleDeadlock: func(e redlatch.PossibleDeadlockEvent) { told = append(told, e.Waits) }},
-		})
+		}, observe.Hooks{PossibleDeadlock: func(e observe.PossibleDeadlockEvent) { told = append(told, e.Waits) }})
 		h1, h2 := w.Acquire(bg, one.Lock("a")), w.Acquire(bg, two.Lock("b"))
 		waiting := func(h *redlatch.Hold, l *redlatch.Lock) <-chan error {
 			return locktest.Later(func() error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -50,8 +51,8 @@ func TestLossesAreTold(t *testing.T) {
 // came when it only read any more.
 func TestWhoReadsInsideOfAWriteIsToldOfAsAReader(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		var lost []redlatch.LostEvent
-		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { lost = append(lost, e) }}})
+		var lost []observe.LostEvent
+		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(e observe.LostEvent) { lost = append(lost, e) }})
 		asker := w.Client(redlatch.Config{})
 		modes := func(claims []redlatch.Claim) (modes []string) {
 			for _, x := range claims {

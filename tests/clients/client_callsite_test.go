@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestEventsNameTheLineThatAcquired(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var sites []string
-		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { sites = append(sites, e.Site) }}})
+		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(e observe.LostEvent) { sites = append(sites, e.Site) }})
 		var kept []any // or they would be dropped before they are lost
 		at := func(h any, _ error) string {
 			kept = append(kept, h)

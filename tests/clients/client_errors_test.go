@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -161,9 +162,9 @@ func TestErrorTexts(t *testing.T) {
 // An errgroup ends its context with the error of the goroutine that has failed first.
 func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		var outcome redlatch.Outcome
+		var outcome observe.Outcome
 		other := w.Client(redlatch.Config{})
-		c := w.Client(redlatch.Config{Events: redlatch.Events{AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { outcome = e.Outcome }}})
+		c := w.Client(redlatch.Config{}, observe.Hooks{AcquireEnd: func(_ context.Context, e observe.AcquireEndEvent) { outcome = e.Outcome }})
 		hx, ha := w.Acquire(bg, other.Lock("x")), w.Acquire(bg, other.Lock("a"))
 		_, busy := c.Lock("x").TryAcquire(bg, 0)
 		third := w.Client(redlatch.Config{})
@@ -195,7 +196,7 @@ func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 				if !errors.As(err, &b) || b.Name == "x" || b.Cause == nil {
 					t.Errorf("%s/%s: BusyError %+v", what, kind, b)
 				}
-				if redlatch.IsRetryable(err) || outcome != redlatch.OutcomeCancelled || !errors.Is(err, context.Canceled) {
+				if redlatch.IsRetryable(err) || outcome != observe.OutcomeCancelled || !errors.Is(err, context.Canceled) {
 					t.Errorf("%s/%s: %v, retryable: %v, outcome %s", what, kind, err, redlatch.IsRetryable(err), outcome)
 				}
 			}
@@ -208,13 +209,13 @@ func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 // A program may give its contexts ErrClosed as their cause when it closes a client.
 func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		var outcome redlatch.Outcome
+		var outcome observe.Outcome
 		silent := &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("no connection")}
-		c := w.Tapped(redlatch.Config{Events: redlatch.Events{AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { outcome = e.Outcome }}}, &locktest.Tap{
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{
 			Hook: func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
 				return driver.Reply{}, silent
 			},
-		})
+		}, observe.Hooks{AcquireEnd: func(_ context.Context, e observe.AcquireEndEvent) { outcome = e.Outcome }})
 		for kind, wait := range map[string]func(ctx context.Context) error{
 			"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
 			"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
@@ -227,7 +228,7 @@ func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
 			done := locktest.Later(func() error { return wait(ctx) })
 			time.Sleep(5 * time.Second)
 			cancel(redlatch.ErrClosed)
-			if err := <-done; !errors.Is(err, redlatch.ErrUnavailable) || !errors.Is(err, context.Canceled) || redlatch.IsRetryable(err) || outcome != redlatch.OutcomeUnavailable {
+			if err := <-done; !errors.Is(err, redlatch.ErrUnavailable) || !errors.Is(err, context.Canceled) || redlatch.IsRetryable(err) || outcome != observe.OutcomeUnavailable {
 				t.Errorf("%s: %v, outcome %s", kind, err, outcome)
 			}
 		}

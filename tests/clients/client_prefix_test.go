@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -68,19 +69,19 @@ type heard struct{ names chan string }
 
 func (h *heard) tell(name string) { h.names <- name }
 
-func (h *heard) config() redlatch.Config {
-	return redlatch.Config{Prefix: prefix, SlowWait: time.Second, Events: redlatch.Events{
-		AcquireStart: func(ctx context.Context, e redlatch.AcquireStartEvent) context.Context {
+func (h *heard) hooks() observe.Hooks {
+	return observe.Hooks{
+		AcquireStart: func(ctx context.Context, e observe.AcquireStartEvent) context.Context {
 			h.tell(e.Name)
 			return ctx
 		},
-		AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { h.tell(e.Name) },
-		HoldEnd:    func(_ context.Context, e redlatch.HoldEndEvent) { h.tell(e.Name) },
-		Lost:       func(e redlatch.LostEvent) { h.tell(e.Err.Name) },
-		SlowWait:   func(e redlatch.SlowWaitEvent) { h.tell(e.Name) },
-		Requeued:   func(e redlatch.RequeuedEvent) { h.tell(e.Name) },
-		Dropped:    func(e redlatch.DroppedEvent) { h.tell(e.Name) },
-	}}
+		AcquireEnd: func(_ context.Context, e observe.AcquireEndEvent) { h.tell(e.Name) },
+		HoldEnd:    func(_ context.Context, e observe.HoldEndEvent) { h.tell(e.Name) },
+		Lost:       func(e observe.LostEvent) { h.tell(e.Err.Name) },
+		SlowWait:   func(e observe.SlowWaitEvent) { h.tell(e.Name) },
+		Requeued:   func(e observe.RequeuedEvent) { h.tell(e.Name) },
+		Dropped:    func(e observe.DroppedEvent) { h.tell(e.Name) },
+	}
 }
 
 // want looks at all that has been heard.
@@ -123,7 +124,7 @@ func TestAProgramSaysAndHearsNamesWithoutThePrefix(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				h := &heard{make(chan string, 1000)}
-				a, b, plain := w.Client(h.config()), w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{})
+				a, b, plain := w.Client(redlatch.Config{Prefix: prefix, SlowWait: time.Second}, h.hooks()), w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{})
 				l := of(a, mine)
 				wantName(w, "the lock", l.Name())
 				hold := w.Acquire(bg, l)

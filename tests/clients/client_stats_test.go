@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -75,15 +76,15 @@ func TestStatsCountWhatEventsTell(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var lost, failed atomic.Uint64
 		var mute atomic.Bool
-		c := w.Tapped(redlatch.Config{Events: redlatch.Events{
-			Lost:        func(redlatch.LostEvent) { lost.Add(1) },
-			RenewFailed: func(e redlatch.RenewFailedEvent) { failed.Add(uint64(e.Holds)) },
-		}}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if mute.Load() {
 				return driver.Reply{}, locktest.ErrReplyLost
 			}
 			return next()
-		}})
+		}}, observe.Hooks{
+			Lost:        func(observe.LostEvent) { lost.Add(1) },
+			RenewFailed: func(e observe.RenewFailedEvent) { failed.Add(uint64(e.Holds)) },
+		})
 		s := w.Permits(c, 5)
 		var kept []any
 		for i := range 3 {

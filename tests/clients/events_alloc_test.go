@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -29,15 +30,19 @@ func pairs(c *redlatch.Client) map[string]func() error {
 }
 
 // all are functions that cost nothing by themselves.
-var all = redlatch.Events{
-	AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context { return ctx },
-	AcquireEnd:   func(context.Context, redlatch.AcquireEndEvent) {},
-	HoldEnd:      func(context.Context, redlatch.HoldEndEvent) {},
+var all = observe.Hooks{
+	AcquireStart: func(ctx context.Context, _ observe.AcquireStartEvent) context.Context { return ctx },
+	AcquireEnd:   func(context.Context, observe.AcquireEndEvent) {},
+	HoldEnd:      func(context.Context, observe.HoldEndEvent) {},
 }
 
 // Who observes nothing pays nothing, and who does pays for one note.
 func TestToBeObservedCostsOneAllocation(t *testing.T) {
-	unused, used := pairs(locktest.Pretending(t, redlatch.Events{})), pairs(locktest.Pretending(t, all))
+	unused, used := pairs(locktest.Pretending(t)), pairs(locktest.Pretending(t, all))
+	left := locktest.Pretending(t)
+	observe.Add(left, all)()
+	observe.Add(left, observe.Hooks{Lost: func(observe.LostEvent) {}})() // call sites
+	again := pairs(left)
 	count := func(f func() error) float64 {
 		return testing.AllocsPerRun(2000, func() {
 			if err := f(); err != nil {
@@ -50,6 +55,9 @@ func TestToBeObservedCostsOneAllocation(t *testing.T) {
 		if with > without+1 {
 			t.Errorf("%s: %v allocations without an observer, %v with one", name, without, with)
 		}
+		if after := count(again[name]); after != without {
+			t.Errorf("%s: %v allocations when nobody observes it any more, %v before", name, after, without)
+		}
 		t.Logf("%s: %v allocations, %v observed", name, without, with)
 	}
 	if n := count(unused["semaphore"]); n > 0 {
@@ -59,7 +67,7 @@ func TestToBeObservedCostsOneAllocation(t *testing.T) {
 
 // BenchmarkObserved: what it costs to be observed, with a driver that does nothing.
 func BenchmarkObserved(b *testing.B) {
-	for name, e := range map[string]redlatch.Events{"unused": {}, "used": all} {
+	for name, e := range map[string]observe.Hooks{"unused": {}, "used": all} {
 		pair := pairs(locktest.Pretending(b, e))["lock"]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

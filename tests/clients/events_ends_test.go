@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -17,32 +18,32 @@ import (
 // down again stays wrong for ever.
 func TestEveryWayToEndAHoldIsTold(t *testing.T) {
 	type story struct {
-		want redlatch.EndReason
+		want observe.EndReason
 		end  func(w *locktest.World, s subject, h held)
 		held time.Duration
 	}
 	stories := map[string]story{
-		"released": {redlatch.EndReleased, func(w *locktest.World, _ subject, h held) { w.OK(h.Release(bg)) }, 0},
-		"released twice": {redlatch.EndReleased, func(w *locktest.World, _ subject, h held) {
+		"released": {observe.EndReleased, func(w *locktest.World, _ subject, h held) { w.OK(h.Release(bg)) }, 0},
+		"released twice": {observe.EndReleased, func(w *locktest.World, _ subject, h held) {
 			w.OK(h.Release(bg))
 			w.WantErr(h.Release(bg), redlatch.ErrNotHeld)
 		}, 0},
-		"released with a context that has ended": {redlatch.EndReleased, func(_ *locktest.World, _ subject, h held) {
+		"released with a context that has ended": {observe.EndReleased, func(_ *locktest.World, _ subject, h held) {
 			ctx, cancel := context.WithCancel(bg)
 			cancel()
 			_ = h.Release(ctx)
 		}, 0},
-		"lost": {redlatch.EndLost, func(w *locktest.World, _ subject, h held) {
+		"lost": {observe.EndLost, func(w *locktest.World, _ subject, h held) {
 			w.Server.FlushAll()
 			<-h.Context().Done() // with the next renewal
 			synctest.Wait()
 			w.WantErr(h.Release(bg), redlatch.ErrLost)
 		}, 10 * time.Second},
-		"lost, and its release was the first to see that": {redlatch.EndLost, func(w *locktest.World, _ subject, h held) {
+		"lost, and its release was the first to see that": {observe.EndLost, func(w *locktest.World, _ subject, h held) {
 			w.Server.FlushAll()
 			w.WantErr(h.Release(bg), redlatch.ErrLost)
 		}, 0},
-		"closed": {redlatch.EndClosed, func(w *locktest.World, s subject, h held) {
+		"closed": {observe.EndClosed, func(w *locktest.World, s subject, h held) {
 			for _, c := range s.clients {
 				w.OK(c.Close())
 			}
@@ -51,12 +52,12 @@ func TestEveryWayToEndAHoldIsTold(t *testing.T) {
 	}
 	for name, of := range subjects {
 		for story, it := range stories {
-			if name == "read" && story == "lost, and its release was the first to see that" || name == "red" && it.want == redlatch.EndLost {
+			if name == "read" && story == "lost, and its release was the first to see that" || name == "red" && it.want == observe.EndLost {
 				continue // told below, and in its own words
 			}
 			t.Run(name+"/"+story, func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					o := observe(w)
+					o := newObserver(w)
 					s := of(w, o)
 					if holdless[s.want.Kind] {
 						return
@@ -67,7 +68,7 @@ func TestEveryWayToEndAHoldIsTold(t *testing.T) {
 					it.end(w, s, h)
 					synctest.Wait()
 					e := o.end()
-					if e.Reason != it.want || errors.Is(e.Err, redlatch.ErrLost) != (it.want == redlatch.EndLost) || (e.Err == nil) != (it.want != redlatch.EndLost) {
+					if e.Reason != it.want || errors.Is(e.Err, redlatch.ErrLost) != (it.want == observe.EndLost) || (e.Err == nil) != (it.want != observe.EndLost) {
 						t.Errorf("told as %q with %v, want %q", e.Reason, e.Err, it.want)
 					}
 					if e.Held < time.Second || e.Held > time.Second+it.held {
@@ -82,7 +83,7 @@ func TestEveryWayToEndAHoldIsTold(t *testing.T) {
 // A majority may be lost one by one; that is one end.
 func TestARedLockThatIsLostIsToldOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
+		o := newObserver(w)
 		h, err := subjects["red"](w, o).acquire(bg, forEver)
 		w.OK(err)
 		w.Server.Del("a")
@@ -94,7 +95,7 @@ func TestARedLockThatIsLostIsToldOnce(t *testing.T) {
 		w.Server.Del("c")
 		<-h.Context().Done()
 		synctest.Wait()
-		if e := o.end(); e.Reason != redlatch.EndLost || !errors.Is(e.Err, redlatch.ErrLost) {
+		if e := o.end(); e.Reason != observe.EndLost || !errors.Is(e.Err, redlatch.ErrLost) {
 			t.Errorf("%+v", e)
 		}
 		_ = h.Release(bg)
@@ -104,13 +105,13 @@ func TestARedLockThatIsLostIsToldOnce(t *testing.T) {
 // The end of a read lease that is shorter than its term is one hold's alone.
 func TestAHoldThatEndsAloneIsToldOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		l := w.Client(o.config()).ReadWriteLock("accounts").Read()
+		o := newObserver(w)
+		l := w.Client(redlatch.Config{}, o.events).ReadWriteLock("accounts").Read()
 		long := w.Acquire(bg, l)
 		short := w.Acquire(bg, l, redlatch.Lease(time.Second))
 		<-short.Context().Done()
 		synctest.Wait()
-		if e := o.end(); e.Reason != redlatch.EndLost || !errors.Is(e.Err, redlatch.ErrLost) || e.Held > time.Second {
+		if e := o.end(); e.Reason != observe.EndLost || !errors.Is(e.Err, redlatch.ErrLost) || e.Held > time.Second {
 			t.Errorf("%+v", e)
 		}
 		w.WantErr(short.Release(bg), redlatch.ErrLost)
@@ -121,13 +122,13 @@ func TestAHoldThatEndsAloneIsToldOnce(t *testing.T) {
 // Nobody of this process may extend or release it any more, so it is not held here.
 func TestADetachedPermitIsToldOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		s := w.Permits(w.Client(o.config()), 1)
+		o := newObserver(w)
+		s := w.Permits(w.Client(redlatch.Config{}, o.events), 1)
 		p := w.Permit(s, redlatch.Lease(time.Minute))
 		for range 2 {
 			w.Detach(p)
 		}
-		if e := o.end(); e.Reason != redlatch.EndDetached || e.Owner != p.ID() {
+		if e := o.end(); e.Reason != observe.EndDetached || e.Owner != p.ID() {
 			t.Errorf("%+v", e)
 		}
 		w.OK(p.Release(bg))
@@ -137,14 +138,14 @@ func TestADetachedPermitIsToldOnce(t *testing.T) {
 // A permit may be released by its id, behind its holder's back.
 func TestAPermitThatIsReleasedByItsIDIsTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		s := w.Permits(w.Client(o.config()), 3)
+		o := newObserver(w)
+		s := w.Permits(w.Client(redlatch.Config{}, o.events), 3)
 		ps, err := s.AcquireMany(bg, 3)
 		w.OK(err)
 		w.OK(s.Release(bg, ps[0].ID(), ps[2].ID()))
 		synctest.Wait()
 		holds := o.last().holds
-		if len(holds) != 2 || holds[0].Reason != redlatch.EndReleased || holds[1].Reason != redlatch.EndReleased {
+		if len(holds) != 2 || holds[0].Reason != observe.EndReleased || holds[1].Reason != observe.EndReleased {
 			t.Fatalf("%+v", holds)
 		}
 		w.WantErr(ps[0].Release(bg), redlatch.ErrNotHeld)
@@ -156,13 +157,13 @@ func TestAPermitThatIsReleasedByItsIDIsTold(t *testing.T) {
 // that may be kept waiting.
 func TestAMemberThatIsReleasedEndsTheWholeOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		c := w.Client(o.config())
+		o := newObserver(w)
+		c := w.Client(redlatch.Config{}, o.events)
 		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a"), c.Lock("b")))
 		w.Release(h.Holds()[0])
 		<-h.Context().Done()
 		synctest.Wait()
-		if e := o.end(); e.Reason != redlatch.EndReleased {
+		if e := o.end(); e.Reason != observe.EndReleased {
 			t.Errorf("%+v", e)
 		}
 		_ = h.Release(bg)
@@ -187,14 +188,14 @@ func TestADroppedHoldIsToldOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := locktest.InRealTime(t)
-			o := observe(w)
-			if err := of(w, w.Client(o.config())); err != nil {
+			o := newObserver(w)
+			if err := of(w, w.Client(redlatch.Config{}, o.events)); err != nil {
 				t.Fatal(err)
 			}
 			if !locktest.Within(locktest.Generous, func() bool { runtime.GC(); return len(o.last().holds) > 0 }) {
 				t.Fatal("nobody noticed that it was dropped")
 			}
-			if e := o.end(); e.Reason != redlatch.EndDropped || e.Err != nil {
+			if e := o.end(); e.Reason != observe.EndDropped || e.Err != nil {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -204,10 +205,10 @@ func TestADroppedHoldIsToldOnce(t *testing.T) {
 // A hold can be lost before its Acquire has told that it has it.
 func TestAHoldThatIsLostAtOnceIsToldBehindItsAcquisition(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
+		o := newObserver(w)
 		var c *redlatch.Client
 		end := o.events.AcquireEnd
-		o.events.AcquireEnd = func(ctx context.Context, e redlatch.AcquireEndEvent) {
+		o.events.AcquireEnd = func(ctx context.Context, e observe.AcquireEndEvent) {
 			if e.Name == locktest.Pool {
 				w.Server.Del(locktest.Pool)
 				w.Server.Del(locktest.PoolTimes)
@@ -216,7 +217,7 @@ func TestAHoldThatIsLostAtOnceIsToldBehindItsAcquisition(t *testing.T) {
 			time.Sleep(time.Minute)
 			end(ctx, e)
 		}
-		c = w.Client(o.config())
+		c = w.Client(redlatch.Config{}, o.events)
 		for name, acquire := range map[string]func() (held, error){
 			"hold":   func() (held, error) { return some(c.Lock("orders").Acquire(bg)) },
 			"multi":  func() (held, error) { return some(redlatch.MultiLock(c.Lock("a")).Acquire(bg)) },
@@ -225,7 +226,7 @@ func TestAHoldThatIsLostAtOnceIsToldBehindItsAcquisition(t *testing.T) {
 			h, err := acquire()
 			w.OK(err)
 			synctest.Wait()
-			if e := o.end(); e.Reason != redlatch.EndLost {
+			if e := o.end(); e.Reason != observe.EndLost {
 				t.Errorf("%s: %+v", name, e)
 			}
 			w.WantErr(h.Release(bg), redlatch.ErrLost)
@@ -236,13 +237,13 @@ func TestAHoldThatIsLostAtOnceIsToldBehindItsAcquisition(t *testing.T) {
 // A slow exporter must keep neither a lock nor a loss waiting; Close gives it a moment.
 func TestASlowHoldEndDelaysNoLoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
+		o := newObserver(w)
 		end := o.events.HoldEnd
-		o.events.HoldEnd = func(ctx context.Context, e redlatch.HoldEndEvent) {
+		o.events.HoldEnd = func(ctx context.Context, e observe.HoldEndEvent) {
 			time.Sleep(time.Second)
 			end(ctx, e)
 		}
-		c := w.Client(o.config())
+		c := w.Client(redlatch.Config{}, o.events)
 		var holds []*redlatch.Hold
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			holds = append(holds, w.Acquire(bg, c.Lock(name)))
@@ -269,8 +270,8 @@ func TestASlowHoldEndDelaysNoLoss(t *testing.T) {
 // be written out behind it.
 func TestCloseHasToldOfAllHolds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		c := w.Client(o.config())
+		o := newObserver(w)
+		c := w.Client(redlatch.Config{}, o.events)
 		for range 20_000 { // more than other events may wait
 			w.Acquire(bg, c.ReadWriteLock("accounts").Read())
 		}
@@ -288,19 +289,19 @@ func TestCloseHasToldOfAllHolds(t *testing.T) {
 // A hold that its user cannot get, for the client was closed, is none.
 func TestAHoldThatComesTooLateIsNotToldAsOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
+		o := newObserver(w)
 		var c *redlatch.Client
 		closed := make(chan error, 1)
-		c = w.Tapped(o.config(), &locktest.Tap{Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		c = w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			r, err := next()
 			if script == "lock.take" {
 				go func() { closed <- c.Close() }()
 				synctest.Wait()
 			}
 			return r, err
-		}})
+		}}, o.events)
 		_, err := c.Lock("orders").Acquire(bg)
-		if e := o.outcome(); !errors.Is(err, redlatch.ErrClosed) || e.Outcome != redlatch.OutcomeClosed {
+		if e := o.outcome(); !errors.Is(err, redlatch.ErrClosed) || e.Outcome != observe.OutcomeClosed {
 			t.Errorf("%v was told as %+v", err, e)
 		}
 		w.OK(<-closed)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -12,16 +13,16 @@ import (
 // are closed, it complains if anything was told twice, or never.
 type observer struct {
 	w      *locktest.World
-	events redlatch.Events // what clients call
+	events observe.Hooks // what clients call
 	mu     sync.Mutex
 	calls  []*call
 }
 
 // A call is one acquisition, as it was told. The context that it goes on with has it.
 type call struct {
-	start redlatch.AcquireStartEvent
-	ends  []redlatch.AcquireEndEvent
-	holds []redlatch.HoldEndEvent
+	start observe.AcquireStartEvent
+	ends  []observe.AcquireEndEvent
+	holds []observe.HoldEndEvent
 }
 
 type callKey struct{}
@@ -32,22 +33,17 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// observe returns an observer. Clients are made after it, so that they are closed before
+// newObserver returns an observer. Clients are made after it, so that they are closed before
 // it looks.
-func observe(w *locktest.World) *observer {
+func newObserver(w *locktest.World) *observer {
 	w.Helper()
 	o := &observer{w: w}
-	o.events = redlatch.Events{AcquireStart: o.acquireStart, AcquireEnd: o.acquireEnd, HoldEnd: o.holdEnd}
+	o.events = observe.Hooks{AcquireStart: o.acquireStart, AcquireEnd: o.acquireEnd, HoldEnd: o.holdEnd}
 	w.Cleanup(o.check)
 	return o
 }
 
-// config is one of a client that tells the observer.
-func (o *observer) config() redlatch.Config {
-	return redlatch.Config{Events: o.events}
-}
-
-func (o *observer) acquireStart(ctx context.Context, e redlatch.AcquireStartEvent) context.Context {
+func (o *observer) acquireStart(ctx context.Context, e observe.AcquireStartEvent) context.Context {
 	c := &call{start: e}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +51,7 @@ func (o *observer) acquireStart(ctx context.Context, e redlatch.AcquireStartEven
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-func (o *observer) acquireEnd(ctx context.Context, e redlatch.AcquireEndEvent) {
+func (o *observer) acquireEnd(ctx context.Context, e observe.AcquireEndEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := callOf(ctx)
@@ -66,7 +62,7 @@ func (o *observer) acquireEnd(ctx context.Context, e redlatch.AcquireEndEvent) {
 	c.ends = append(c.ends, e)
 }
 
-func (o *observer) holdEnd(ctx context.Context, e redlatch.HoldEndEvent) {
+func (o *observer) holdEnd(ctx context.Context, e observe.HoldEndEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := callOf(ctx)
@@ -92,7 +88,7 @@ func (o *observer) last() call {
 }
 
 // outcome returns how the last acquisition went.
-func (o *observer) outcome() redlatch.AcquireEndEvent {
+func (o *observer) outcome() observe.AcquireEndEvent {
 	o.w.Helper()
 	c := o.last()
 	if len(c.ends) != 1 {
@@ -102,7 +98,7 @@ func (o *observer) outcome() redlatch.AcquireEndEvent {
 }
 
 // end returns how the last acquisition's only hold ended.
-func (o *observer) end() redlatch.HoldEndEvent {
+func (o *observer) end() observe.HoldEndEvent {
 	o.w.Helper()
 	c := o.last()
 	if len(c.holds) != 1 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -18,7 +19,7 @@ import (
 // is made of the events: traces, metrics, alarms.
 func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 	type story struct {
-		want redlatch.Outcome
+		want observe.Outcome
 		tell func(w *locktest.World, s subject) error
 		took time.Duration // what it waits
 
@@ -33,45 +34,45 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 	}
 	acquire := func(s subject, ctx context.Context) error { return try(s, ctx, forEver) }
 	stories := map[string]story{
-		"free": {redlatch.OutcomeAcquired, func(_ *locktest.World, s subject) error {
+		"free": {observe.OutcomeAcquired, func(_ *locktest.World, s subject) error {
 			if s.free != nil {
 				s.free()
 				synctest.Wait()
 			}
 			return acquire(s, bg)
 		}, 0, false},
-		"Wait(0)": {redlatch.OutcomeBusy, func(_ *locktest.World, s subject) error {
+		"busy": {observe.OutcomeBusy, func(_ *locktest.World, s subject) error {
 			s.take()
 			return try(s, bg, 0)
 		}, 0, true},
-		"Wait": {redlatch.OutcomeTimedOut, func(_ *locktest.World, s subject) error {
+		"wait is over": {observe.OutcomeTimedOut, func(_ *locktest.World, s subject) error {
 			s.take()
 			return try(s, bg, time.Second)
 		}, time.Second, true},
-		"deadline": {redlatch.OutcomeTimedOut, func(_ *locktest.World, s subject) error {
+		"deadline": {observe.OutcomeTimedOut, func(_ *locktest.World, s subject) error {
 			s.take()
 			ctx, cancel := context.WithTimeout(bg, time.Second)
 			defer cancel()
 			return acquire(s, ctx)
 		}, time.Second, false},
-		"cancelled": {redlatch.OutcomeCancelled, func(_ *locktest.World, s subject) error {
+		"cancelled": {observe.OutcomeCancelled, func(_ *locktest.World, s subject) error {
 			s.take()
 			ctx, cancel := context.WithCancel(bg)
 			defer time.AfterFunc(time.Second, cancel).Stop()
 			return acquire(s, ctx)
 		}, time.Second, false},
-		"cancelled with a cause": {redlatch.OutcomeCancelled, func(_ *locktest.World, s subject) error {
+		"cancelled with a cause": {observe.OutcomeCancelled, func(_ *locktest.World, s subject) error {
 			s.take()
 			ctx, cancel := context.WithCancelCause(bg)
 			defer time.AfterFunc(time.Second, func() { cancel(redlatch.ErrLost) }).Stop()
 			return acquire(s, ctx)
 		}, time.Second, false},
-		"cancelled before": {redlatch.OutcomeCancelled, func(_ *locktest.World, s subject) error {
+		"cancelled before": {observe.OutcomeCancelled, func(_ *locktest.World, s subject) error {
 			ctx, cancel := context.WithCancel(bg)
 			cancel()
 			return acquire(s, ctx)
 		}, 0, false},
-		"closed": {redlatch.OutcomeClosed, func(w *locktest.World, s subject) error {
+		"closed": {observe.OutcomeClosed, func(w *locktest.World, s subject) error {
 			s.take()
 			defer time.AfterFunc(time.Second, func() {
 				for _, c := range s.clients {
@@ -80,18 +81,18 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 			}).Stop()
 			return acquire(s, bg)
 		}, time.Second, false},
-		"closed before": {redlatch.OutcomeClosed, func(w *locktest.World, s subject) error {
+		"closed before": {observe.OutcomeClosed, func(w *locktest.World, s subject) error {
 			for _, c := range s.clients {
 				w.OK(c.Close())
 			}
 			return acquire(s, bg)
 		}, 0, false},
-		"outage": {redlatch.OutcomeUnavailable, func(w *locktest.World, s subject) error {
+		"outage": {observe.OutcomeUnavailable, func(w *locktest.World, s subject) error {
 			w.Server.SetError("LOADING Redis is loading the dataset in memory")
 			defer w.Server.SetError("")
 			return acquire(s, bg)
 		}, 10 * time.Second, false},
-		"negative": {redlatch.OutcomeRefused, func(_ *locktest.World, s subject) error {
+		"negative": {observe.OutcomeRefused, func(_ *locktest.World, s subject) error {
 			return try(s, bg, -1)
 		}, 0, true},
 	}
@@ -99,14 +100,14 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 		for story, it := range stories {
 			t.Run(name+"/"+story, func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					o := observe(w)
+					o := newObserver(w)
 					s := of(w, o)
 					if (s.want.Kind == redlatch.KindLatch || s.want.Kind == redlatch.KindBarrier) && it.bounded {
 						return // only a context bounds these
 					}
 					err := it.tell(w, s)
 					e := o.outcome()
-					if e.Outcome != it.want || !errors.Is(err, e.Err) || (err == nil) != (it.want == redlatch.OutcomeAcquired) {
+					if e.Outcome != it.want || !errors.Is(err, e.Err) || (err == nil) != (it.want == observe.OutcomeAcquired) {
 						t.Errorf("%v was told as %q with %v, want %q", err, e.Outcome, e.Err, it.want)
 					}
 					if e.Waited < it.took || e.Waited > it.took+it.took/2+time.Second {
@@ -115,7 +116,7 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 					if o.last().start != s.want {
 						t.Errorf("told %+v, want %+v", o.last().start, s.want)
 					}
-					if e.Err == nil && !holdless[e.Kind] && o.end().Reason != redlatch.EndReleased {
+					if e.Err == nil && !holdless[e.Kind] && o.end().Reason != observe.EndReleased {
 						t.Errorf("the hold ended as %+v", o.end())
 					}
 				})
@@ -126,16 +127,16 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 
 // Who makes metrics of it must be able to tell what cost a request from what did not.
 func TestWhatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
-	want := map[string]redlatch.Outcome{
-		"lock": redlatch.OutcomeHandedOff, "spin": redlatch.OutcomeHandedOff, "striped": redlatch.OutcomeHandedOff, "write": redlatch.OutcomeHandedOff,
-		"non-re-entry": redlatch.OutcomeHandedOff,
-		"fair":         redlatch.OutcomeAcquired, "fenced": redlatch.OutcomeAcquired, "group": redlatch.OutcomeAcquired,
-		"multi": redlatch.OutcomeAcquired, "red": redlatch.OutcomeAcquired, "expirable": redlatch.OutcomeAcquired,
+	want := map[string]observe.Outcome{
+		"lock": observe.OutcomeHandedOff, "spin": observe.OutcomeHandedOff, "striped": observe.OutcomeHandedOff, "write": observe.OutcomeHandedOff,
+		"non-re-entry": observe.OutcomeHandedOff,
+		"fair":         observe.OutcomeAcquired, "fenced": observe.OutcomeAcquired, "group": observe.OutcomeAcquired,
+		"multi": observe.OutcomeAcquired, "red": observe.OutcomeAcquired, "expirable": observe.OutcomeAcquired,
 	}
 	for name, want := range want {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				o := observe(w)
+				o := newObserver(w)
 				s := subjects[name](w, o)
 				h, err := s.acquire(bg, forEver)
 				w.OK(err)
@@ -159,22 +160,22 @@ func TestWhatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
 // The same of permits that are only counted.
 func TestAPermitThatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		s := w.Client(o.config()).Semaphore("jobs")
+		o := newObserver(w)
+		s := w.Client(redlatch.Config{}, o.events).Semaphore("jobs")
 		w.SetPermits(s, 1)
 		w.OK(s.Acquire(bg, 1))
-		if e := o.outcome(); e.Outcome != redlatch.OutcomeAcquired {
+		if e := o.outcome(); e.Outcome != observe.OutcomeAcquired {
 			t.Errorf("the first: %+v", e)
 		}
 		next := locktest.AcquiringPermits(bg, s, 1)
 		w.OK(s.Release(bg, 1))
 		w.OK(<-next)
-		if e := o.outcome(); e.Outcome != redlatch.OutcomeHandedOff {
+		if e := o.outcome(); e.Outcome != observe.OutcomeHandedOff {
 			t.Errorf("the second: %+v", e)
 		}
 		w.OK(s.Release(bg, 1))
 		w.OK(s.TryAcquire(bg, 1, 0)) // its waiter was the other's
-		if e := o.outcome(); e.Outcome != redlatch.OutcomeAcquired {
+		if e := o.outcome(); e.Outcome != observe.OutcomeAcquired {
 			t.Errorf("the third: %+v", e)
 		}
 	})
@@ -183,14 +184,14 @@ func TestAPermitThatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
 // Readers of a process that share one hold in Redis are as good as handed on.
 func TestAReaderThatJoinsIsToldAsHandedOff(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		l := w.Client(o.config()).ReadWriteLock("accounts").Read()
+		o := newObserver(w)
+		l := w.Client(redlatch.Config{}, o.events).ReadWriteLock("accounts").Read()
 		first := w.Acquire(bg, l)
-		if e := o.outcome(); e.Outcome != redlatch.OutcomeAcquired || e.Count != 1 {
+		if e := o.outcome(); e.Outcome != observe.OutcomeAcquired || e.Count != 1 {
 			t.Errorf("the first: %+v", e)
 		}
 		second := w.Acquire(bg, l)
-		if e := o.outcome(); e.Outcome != redlatch.OutcomeHandedOff || e.Owner != first.Owner() || e.Count != 1 {
+		if e := o.outcome(); e.Outcome != observe.OutcomeHandedOff || e.Owner != first.Owner() || e.Count != 1 {
 			t.Errorf("the second: %+v", e)
 		}
 		w.Release(first)
@@ -201,8 +202,8 @@ func TestAReaderThatJoinsIsToldAsHandedOff(t *testing.T) {
 // Redis counts the reads inside of a write apart, and they were told as writes.
 func TestTheCountOfAWriteLeavesOutTheReadsBesideIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		rw, owner := w.Client(o.config()).ReadWriteLock("orders"), redlatch.WithOwner(bg)
+		o := newObserver(w)
+		rw, owner := w.Client(redlatch.Config{}, o.events).ReadWriteLock("orders"), redlatch.WithOwner(bg)
 		outer := w.Acquire(owner, rw.Write())
 		read := w.Acquire(owner, rw.Read())
 		inner := w.Acquire(owner, rw.Write())
@@ -225,10 +226,10 @@ func TestAReentryIsToldAsOne(t *testing.T) {
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					o := observe(w)
-					l, owner := of(w.Client(o.config()), "orders"), redlatch.WithOwner(bg)
+					o := newObserver(w)
+					l, owner := of(w.Client(redlatch.Config{}, o.events), "orders"), redlatch.WithOwner(bg)
 					outer := w.Acquire(owner, l)
-					if e := o.outcome(); e.Outcome != redlatch.OutcomeAcquired || e.Count != 1 {
+					if e := o.outcome(); e.Outcome != observe.OutcomeAcquired || e.Count != 1 {
 						t.Errorf("outer: %+v", e)
 					}
 					inner := w.Acquire(under(outer, owner), l)
@@ -236,11 +237,11 @@ func TestAReentryIsToldAsOne(t *testing.T) {
 					if name == "read" {
 						count = 1 // Redis shows no more
 					}
-					if e := o.outcome(); e.Outcome != redlatch.OutcomeReentered || e.Count != count || e.Owner != outer.Owner() {
+					if e := o.outcome(); e.Outcome != observe.OutcomeReentered || e.Count != count || e.Owner != outer.Owner() {
 						t.Errorf("inner: %+v", e)
 					}
 					w.Release(inner)
-					if e := o.end(); e.Reason != redlatch.EndReleased {
+					if e := o.end(); e.Reason != observe.EndReleased {
 						t.Errorf("inner: %+v", e)
 					}
 					w.Release(outer)
@@ -250,17 +251,17 @@ func TestAReentryIsToldAsOne(t *testing.T) {
 	}
 	t.Run("multi", func(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			o := observe(w)
-			c := w.Client(o.config())
+			o := newObserver(w)
+			c := w.Client(redlatch.Config{}, o.events)
 			m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
 			outer := w.AcquireMulti(bg, m)
 			inner := w.AcquireMulti(outer.Context(), m)
-			if e := o.outcome(); e.Outcome != redlatch.OutcomeReentered {
+			if e := o.outcome(); e.Outcome != observe.OutcomeReentered {
 				t.Errorf("inner: %+v", e)
 			}
 			w.ReleaseMulti(inner)
 			partly := w.AcquireMulti(outer.Context(), redlatch.MultiLock(c.Lock("a"), c.Lock("c")))
-			if e := o.outcome(); e.Outcome != redlatch.OutcomeAcquired {
+			if e := o.outcome(); e.Outcome != observe.OutcomeAcquired {
 				t.Errorf("with one member more: %+v", e)
 			}
 			w.ReleaseMulti(partly)
@@ -325,9 +326,9 @@ func TestWhatCannotSucceedIsToldAsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				o := observe(w)
-				err := story(w, w.Client(o.config()))
-				if e := o.outcome(); err == nil || e.Outcome != redlatch.OutcomeRefused || !errors.Is(err, e.Err) {
+				o := newObserver(w)
+				err := story(w, w.Client(redlatch.Config{}, o.events))
+				if e := o.outcome(); err == nil || e.Outcome != observe.OutcomeRefused || !errors.Is(err, e.Err) {
 					t.Errorf("%v is told as %q with %v", err, e.Outcome, e.Err)
 				}
 			})
@@ -337,8 +338,8 @@ func TestWhatCannotSucceedIsToldAsRefused(t *testing.T) {
 
 func TestABrokenBarrierIsToldAsBroken(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
-		b := w.Client(o.config()).Barrier("step", 2)
+		o := newObserver(w)
+		b := w.Client(redlatch.Config{}, o.events).Barrier("step", 2)
 		done := locktest.Later(func() error {
 			_, err := b.Await(bg)
 			return err
@@ -346,7 +347,7 @@ func TestABrokenBarrierIsToldAsBroken(t *testing.T) {
 		synctest.Wait()
 		w.OK(b.Reset(bg))
 		err := <-done
-		if e := o.outcome(); !errors.Is(err, redlatch.ErrBroken) || e.Outcome != redlatch.OutcomeBroken {
+		if e := o.outcome(); !errors.Is(err, redlatch.ErrBroken) || e.Outcome != observe.OutcomeBroken {
 			t.Errorf("%v is told as %+v", err, e)
 		}
 	})
@@ -355,7 +356,7 @@ func TestABrokenBarrierIsToldAsBroken(t *testing.T) {
 // Nothing could be told with no context.
 func TestANilContextIsRefusedAndNotTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
+		o := newObserver(w)
 		for name, of := range subjects {
 			if _, err := of(w, o).acquire(nil, forEver); err == nil {
 				t.Errorf("%s: acquired", name)
@@ -371,8 +372,8 @@ func TestANilContextIsRefusedAndNotTold(t *testing.T) {
 // is left at last must be nothing, whatever happens in between.
 func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 	locktest.WithSeeds(t, 4, func(w *locktest.World, seed uint64) {
-		o := observe(w)
-		c, other := w.Client(o.config()), w.Client(o.config())
+		o := newObserver(w)
+		c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{}, o.events)
 		r := rand.New(rand.NewPCG(seed, 0))
 		w.SetPermits(c.Semaphore("jobs"), 2)
 		w.Permits(c, 2)
@@ -448,8 +449,8 @@ func TestAPanicUnderALockEndsItsHoldOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				o := observe(w)
-				c := w.Client(o.config())
+				o := newObserver(w)
+				c := w.Client(redlatch.Config{}, o.events)
 				for kind, do := range map[string]func(){
 					"lock":  func() { _ = c.Lock("orders").Do(bg, f) },
 					"multi": func() { _ = redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Do(bg, f) },
@@ -461,7 +462,7 @@ func TestAPanicUnderALockEndsItsHoldOnce(t *testing.T) {
 						do()
 					}()
 					<-done
-					if e := o.end(); e.Reason != redlatch.EndReleased {
+					if e := o.end(); e.Reason != observe.EndReleased {
 						t.Errorf("%s: %+v", kind, e)
 					}
 				}
@@ -474,9 +475,9 @@ func TestAPanicUnderALockEndsItsHoldOnce(t *testing.T) {
 // that of the hold.
 func TestTheContextOfAcquireStartIsTheOneOfTheRest(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := observe(w)
+		o := newObserver(w)
 		var asked []*call
-		c := w.Tapped(o.config(), &locktest.Tap{Seen: func(ctx context.Context) { asked = append(asked, callOf(ctx)) }})
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Seen: func(ctx context.Context) { asked = append(asked, callOf(ctx)) }}, o.events)
 		type user struct{}
 		ctx := context.WithValue(bg, user{}, "value")
 		same := func(what string, ctx context.Context) {
@@ -497,7 +498,7 @@ func TestTheContextOfAcquireStartIsTheOneOfTheRest(t *testing.T) {
 		w.OK(c.Lock("orders").Do(ctx, func(ctx context.Context) error { same("Lock.Do", ctx); return nil }))
 		h, err := c.Lock("orders").TryAcquire(ctx, 0)
 		w.OK(err)
-		same("Lock.Try", h.Context())
+		same("Lock.TryAcquire", h.Context())
 		w.Release(h)
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
 		g := w.AcquireMulti(ctx, m)
@@ -520,13 +521,13 @@ func TestEachFunctionIsCalledWithoutTheOthers(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			var told []string
 			var kind redlatch.Kind
-			for i, e := range []redlatch.Events{
-				{AcquireStart: func(context.Context, redlatch.AcquireStartEvent) context.Context {
+			for i, e := range []observe.Hooks{
+				{AcquireStart: func(context.Context, observe.AcquireStartEvent) context.Context {
 					told = append(told, "start")
 					return nil
 				}},
-				{AcquireEnd: func(_ context.Context, e redlatch.AcquireEndEvent) { told = append(told, string(e.Outcome)) }},
-				{HoldEnd: func(_ context.Context, e redlatch.HoldEndEvent) { told = append(told, string(e.Reason)) }},
+				{AcquireEnd: func(_ context.Context, e observe.AcquireEndEvent) { told = append(told, string(e.Outcome)) }},
+				{HoldEnd: func(_ context.Context, e observe.HoldEndEvent) { told = append(told, string(e.Reason)) }},
 			} {
 				if i > 0 {
 					w.Server.FlushAll()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -13,7 +14,7 @@ const forEver = 100 * 365 * 24 * time.Hour
 
 // A subject is something that can be acquired, of any type. It is free at first.
 type subject struct {
-	want    redlatch.AcquireStartEvent // what is told of it
+	want    observe.AcquireStartEvent // what is told of it
 	acquire func(ctx context.Context, wait time.Duration) (held, error)
 	take    func() // another process takes it
 	free    func() // makes it free, if it is not that at first; may be nil
@@ -33,21 +34,21 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 	all := map[string]func(w *locktest.World, o *observer) subject{
 		"striped": ofLock(redlatch.KindLock, "", func(c *redlatch.Client, name string) *redlatch.Lock { return c.StripedLock(name, 1).For("x") }),
 		"multi": func(w *locktest.World, o *observer) subject {
-			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
 			m := redlatch.MultiLock(c.Lock("a"), c.FairLock("b"))
-			want := redlatch.AcquireStartEvent{Name: "a,b", Kind: redlatch.KindMultiLock}
+			want := observe.AcquireStartEvent{Name: "a,b", Kind: redlatch.KindMultiLock}
 			return subject{want, multi(m), func() { w.Acquire(bg, other.FairLock("b")) }, nil, []*redlatch.Client{c}}
 		},
 		"red": func(w *locktest.World, o *observer) subject {
-			a, b, c, other := w.Client(o.config()), w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+			a, b, c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 			m := redlatch.RedLock(a.Lock("a"), b.Lock("b"), c.Lock("c"))
-			want := redlatch.AcquireStartEvent{Name: "a,b,c", Kind: redlatch.KindRedLock}
+			want := observe.AcquireStartEvent{Name: "a,b,c", Kind: redlatch.KindRedLock}
 			return subject{want, multi(m), func() { w.Acquire(bg, other.Lock("b")); w.Acquire(bg, other.Lock("c")) }, nil, []*redlatch.Client{a, b, c}}
 		},
 		"semaphore": func(w *locktest.World, o *observer) subject {
-			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
 			w.SetPermits(other.Semaphore("jobs"), 2)
-			want := redlatch.AcquireStartEvent{Name: "jobs", Kind: redlatch.KindSemaphore, N: 2}
+			want := observe.AcquireStartEvent{Name: "jobs", Kind: redlatch.KindSemaphore, N: 2}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				if wait == forEver {
 					return nil, c.Semaphore("jobs").Acquire(ctx, 2)
@@ -56,9 +57,9 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			}, func() { w.OK(other.Semaphore("jobs").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
 		},
 		"expirable": func(w *locktest.World, o *observer) subject {
-			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
 			w.Permits(other, 1)
-			want := redlatch.AcquireStartEvent{Name: locktest.Pool, Kind: redlatch.KindExpirable, N: 1}
+			want := observe.AcquireStartEvent{Name: locktest.Pool, Kind: redlatch.KindExpirable, N: 1}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				if wait == forEver {
 					return some(c.ExpirableSemaphore(locktest.Pool).Acquire(ctx))
@@ -67,9 +68,9 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			}, func() { w.Permit(other.ExpirableSemaphore(locktest.Pool)) }, nil, []*redlatch.Client{c}}
 		},
 		"limiter": func(w *locktest.World, o *observer) subject {
-			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
 			w.SetRate(other.RateLimiter("api"), redlatch.Rate{Permits: 3, Interval: time.Hour})
-			want := redlatch.AcquireStartEvent{Name: "api", Kind: redlatch.KindRateLimiter, N: 3}
+			want := observe.AcquireStartEvent{Name: "api", Kind: redlatch.KindRateLimiter, N: 3}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				if wait == forEver {
 					return nil, c.RateLimiter("api").Acquire(ctx, 3)
@@ -78,8 +79,8 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			}, func() { w.OK(other.RateLimiter("api").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
 		},
 		"latch": func(w *locktest.World, o *observer) subject {
-			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
-			want := redlatch.AcquireStartEvent{Name: "ready", Kind: redlatch.KindLatch}
+			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
+			want := observe.AcquireStartEvent{Name: "ready", Kind: redlatch.KindLatch}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				return nil, c.CountDownLatch("ready").Wait(ctx)
 			}, func() {
@@ -88,8 +89,8 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			}, nil, []*redlatch.Client{c}}
 		},
 		"barrier": func(w *locktest.World, o *observer) subject {
-			c, other := w.Client(o.config()), w.Client(redlatch.Config{})
-			want := redlatch.AcquireStartEvent{Name: "step", Kind: redlatch.KindBarrier}
+			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
+			want := observe.AcquireStartEvent{Name: "step", Kind: redlatch.KindBarrier}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				_, err := c.Barrier("step", 2).Await(ctx)
 				return nil, err
@@ -111,12 +112,12 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 
 func ofLock(kind redlatch.Kind, mode string, of func(*redlatch.Client, string) *redlatch.Lock) func(w *locktest.World, o *observer) subject {
 	return func(w *locktest.World, o *observer) subject {
-		c, other := w.Client(o.config()), w.Client(redlatch.Config{})
+		c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
 		l, obstacle := of(c, "orders"), of(other, "orders")
 		if mode == "read" {
 			obstacle = other.ReadWriteLock("orders").Write()
 		}
-		want := redlatch.AcquireStartEvent{Name: l.Name(), Kind: kind, Mode: mode}
+		want := observe.AcquireStartEvent{Name: l.Name(), Kind: kind, Mode: mode}
 		return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 			if wait == forEver {
 				return some(l.Acquire(ctx))

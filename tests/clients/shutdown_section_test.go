@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -95,13 +96,13 @@ func TestPermitsThatDidNotComeBackBeforeCloseAreToldOf(t *testing.T) {
 	for _, how := range []string{"Close", "Close during the release", "Shutdown"} {
 		t.Run(how, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				var failed []redlatch.ReleaseFailedEvent
+				var failed []observe.ReleaseFailedEvent
 				away := &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("the driver is closed")}
 				tap := &locktest.Tap{Hook: func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
 					return driver.Reply{}, away
 				}}
 				tap.Off.Store(true)
-				c := w.Tapped(redlatch.Config{Events: redlatch.Events{ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e) }}}, tap)
+				c := w.Tapped(redlatch.Config{}, tap, observe.Hooks{ReleaseFailed: func(e observe.ReleaseFailedEvent) { failed = append(failed, e) }})
 				s := begin(w.Semaphore(c, 3), 1)
 				during := how == "Close during the release"
 				if during {

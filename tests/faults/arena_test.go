@@ -22,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -255,13 +256,14 @@ func (ar *arena) storyUntil(t, end *testing.T) *story {
 	if s.addr, err = s.proxy.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	s.driver, s.asked = observe(ar.place.connect(end, s.addr, patience))
+	s.driver, s.asked = listenTo(ar.place.connect(end, s.addr, patience))
 	end.Cleanup(func() {
 		at := *ar
 		at.T = end
 		at.wantNothingLeft(s.lock, s.clients...)
 	})
-	s.c = s.client(s.driver, redlatch.Config{SlowWait: time.Millisecond, Events: redlatch.Events{SlowWait: s.slowWait}})
+	s.c = s.client(s.driver, redlatch.Config{SlowWait: time.Millisecond})
+	observe.Add(s.c, observe.Hooks{SlowWait: s.slowWait})
 	return s
 }
 
@@ -273,7 +275,7 @@ func (s *story) client(r driver.Redis, cfg redlatch.Config) *redlatch.Client {
 	return c
 }
 
-func (s *story) slowWait(redlatch.SlowWaitEvent) {
+func (s *story) slowWait(observe.SlowWaitEvent) {
 	select {
 	case s.waiting <- struct{}{}:
 	default:

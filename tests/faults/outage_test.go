@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/standstill"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -75,14 +76,14 @@ func (s *story) waitersOutliveTheServer() {
 func (s *story) noticing(r driver.Redis) (*redlatch.Client, <-chan struct{}) {
 	s.T.Helper()
 	failed := make(chan struct{}, 1)
-	var cfg redlatch.Config
-	cfg.Events.RenewFailed = func(redlatch.RenewFailedEvent) {
+	c := s.client(r, redlatch.Config{})
+	observe.Add(c, observe.Hooks{RenewFailed: func(observe.RenewFailedEvent) {
 		select {
 		case failed <- struct{}{}:
 		default:
 		}
-	}
-	return s.client(r, cfg), failed
+	}})
+	return c, failed
 }
 
 func wantLost(t *testing.T, h *redlatch.Hold, reason redlatch.LossReason) {

@@ -24,8 +24,8 @@ type patientDriver struct {
 	asked map[*time.Time]bool // in flight
 }
 
-// observe returns a driver that does what r does.
-func observe(r driver.Redis) (driver.Redis, *patientDriver) {
+// listenTo returns a driver that does what r does.
+func listenTo(r driver.Redis) (driver.Redis, *patientDriver) {
 	d := &patientDriver{Redis: r, asked: map[*time.Time]bool{}}
 	if b, ok := r.(driver.Batcher); ok {
 		return &patientBatcher{d, b}, d

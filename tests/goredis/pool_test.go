@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
@@ -23,14 +24,15 @@ func TestTheErrorNamesAPoolThatBlockingCommandsFill(t *testing.T) {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	defer rdb.Close()
-	lost := make(chan redlatch.LostEvent, 1)
+	lost := make(chan observe.LostEvent, 1)
 	c, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{
-		WatchdogTimeout: 3 * time.Second, OutageTimeout: 3 * time.Second, Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { lost <- e }},
+		WatchdogTimeout: 3 * time.Second, OutageTimeout: 3 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	observe.Add(c, observe.Hooks{Lost: func(e observe.LostEvent) { lost <- e }})
 	h, err := c.Lock("orders").Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -229,8 +230,8 @@ func keepers(w *locktest.World, c *redlatch.Client) map[string]func(opts ...redl
 func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var failed, lost atomic.Int64
-		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1, Events: redlatch.Events{
-			RenewFailed: func(e redlatch.RenewFailedEvent) {
+		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1, observe.Hooks{
+			RenewFailed: func(e observe.RenewFailedEvent) {
 				if short := (*redlatch.AckError)(nil); errors.As(e.Err, &short) {
 					failed.Add(1)
 					if strings.Contains(short.Name, ":timeout") {
@@ -238,8 +239,8 @@ func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 					}
 				}
 			},
-			Lost: func(redlatch.LostEvent) { lost.Add(1) },
-		}}, 1, 1)
+			Lost: func(observe.LostEvent) { lost.Add(1) },
+		})
 		holds := map[string]kept{}
 		for kind, acquire := range keepers(w, c) {
 			holds[kind] = acquire()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -499,10 +500,10 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 
 // reporting returns a client with one replica that has acknowledged all, and what it
 // reports that replicas have not.
-func reporting(w *locktest.World, policy redlatch.Acks) (*redlatch.Client, *locktest.Acker, *[]redlatch.NotAcknowledgedEvent) {
-	var told []redlatch.NotAcknowledgedEvent
-	c, d := w.Acking(redlatch.Config{Acks: policy, AckReplicas: oneIfRequired(policy), Events: redlatch.Events{
-		NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { told = append(told, e) },
-	}}, 1, 1)
+func reporting(w *locktest.World, policy redlatch.Acks) (*redlatch.Client, *locktest.Acker, *[]observe.NotAcknowledgedEvent) {
+	var told []observe.NotAcknowledgedEvent
+	c, d := w.Acking(redlatch.Config{Acks: policy, AckReplicas: oneIfRequired(policy)}, 1, 1, observe.Hooks{
+		NotAcknowledged: func(e observe.NotAcknowledgedEvent) { told = append(told, e) },
+	})
 	return c, d, &told
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -221,9 +222,8 @@ func TestWhatAnAckErrorSays(t *testing.T) {
 func TestABusyLockIsNoMatterOfReplicas(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{
-			Acks:   redlatch.AckBestEffort,
-			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { t.Errorf("%+v", e) }},
-		}, 1, 1)
+			Acks: redlatch.AckBestEffort,
+		}, 1, 1, observe.Hooks{NotAcknowledged: func(e observe.NotAcknowledgedEvent) { t.Errorf("%+v", e) }})
 		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("name"))
 		d.Follow(1, 0)
 		_, err := c.Lock("name").TryAcquire(bg, 0)

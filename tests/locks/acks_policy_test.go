@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -180,13 +181,12 @@ func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wa
 		d.Follow(2, acked)
 		cs = append(cs, w.AckingWith(redlatch.Config{
 			ServerName: fmt.Sprint(i), Acks: policy, AckReplicas: replicas,
-			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) {
-				if e.Name == "" || e.Err.Got != acked || e.Err.Want != wants {
-					w.Errorf("%+v", e)
-				}
-				events.Add(1)
-			}},
-		}, d))
+		}, d, observe.Hooks{NotAcknowledged: func(e observe.NotAcknowledgedEvent) {
+			if e.Name == "" || e.Err.Got != acked || e.Err.Want != wants {
+				w.Errorf("%+v", e)
+			}
+			events.Add(1)
+		}}))
 		others = append(others, w.Client(redlatch.Config{ServerName: fmt.Sprint(i)}))
 		ds = append(ds, d)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -169,9 +170,8 @@ func TestAServerWithoutWaitIsUsedSilently(t *testing.T) {
 					d.Follow(1, 1)
 					set(d)
 					c := w.AckingWith(redlatch.Config{
-						Acks:   policy,
-						Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) { t.Errorf("%+v", e) }},
-					}, d)
+						Acks: policy,
+					}, d, observe.Hooks{NotAcknowledged: func(e observe.NotAcknowledgedEvent) { t.Errorf("%+v", e) }})
 					start := time.Now()
 					for _, x := range takings() {
 						if strings.HasPrefix(x.name, "multi") || x.name == "red" {

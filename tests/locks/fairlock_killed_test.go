@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/faultnet"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -23,7 +24,7 @@ type cable struct {
 }
 
 // cabled returns a client whose connections can be cut.
-func cabled(w *locktest.World, e redlatch.Events) *cable {
+func cabled(w *locktest.World, e observe.Hooks) *cable {
 	w.Helper()
 	c := &cable{w: w}
 	c.p = faultnet.New(func(ctx context.Context) (net.Conn, error) {
@@ -34,7 +35,7 @@ func cabled(w *locktest.World, e redlatch.Events) *cable {
 	})
 	w.Cleanup(c.p.Close)
 	w.Cleanup(func() { c.cut.Store(false) }) // or the client would not end
-	c.Client = w.ClientWith(w.DriverBy(c.p.Dial), redlatch.Config{OutageTimeout: time.Hour, Events: e})
+	c.Client = w.ClientWith(w.DriverBy(c.p.Dial), redlatch.Config{OutageTimeout: time.Hour}, e)
 	return c
 }
 
@@ -91,7 +92,7 @@ func TestAKilledWaiterStopsNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-				b := cabled(w, redlatch.Events{})
+				b := cabled(w, observe.Hooks{})
 				h := w.Acquire(bg, a.FairLock("orders"))
 				ctx, cancel := context.WithCancel(bg)
 				defer cancel()
@@ -128,7 +129,7 @@ func TestAWaiterThatReconnectsHasItsPlaceStill(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, c, d := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		var requeued atomic.Int64
-		b := cabled(w, redlatch.Events{Requeued: func(redlatch.RequeuedEvent) { requeued.Add(1) }})
+		b := cabled(w, observe.Hooks{Requeued: func(observe.RequeuedEvent) { requeued.Add(1) }})
 		h := w.Acquire(bg, a.FairLock("orders"))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
@@ -159,7 +160,7 @@ func TestAWaiterThatReconnectsHasItsPlaceStill(t *testing.T) {
 func TestAWaiterThatHearsNothingTakesAFreeLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a := w.Client(redlatch.Config{})
-		b := cabled(w, redlatch.Events{})
+		b := cabled(w, observe.Hooks{})
 		h := w.Acquire(bg, a.FairLock("orders"))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
@@ -187,7 +188,7 @@ func TestAKilledWaiterIsDroppedBeforeRedissons(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-				b := cabled(w, redlatch.Events{})
+				b := cabled(w, observe.Hooks{})
 				published := w.Eavesdrop() // by a pattern, which is no waiter
 				h := w.Acquire(bg, a.FairLock("orders"))
 				ctx, cancel := context.WithCancel(bg)
@@ -240,7 +241,7 @@ func TestAKilledWaiterIsDroppedBeforeRedissons(t *testing.T) {
 func TestAForceReleaseRemovesTheQueueOfThoseWhoHaveDied(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a := w.Client(redlatch.Config{})
-		b := cabled(w, redlatch.Events{})
+		b := cabled(w, observe.Hooks{})
 		h := w.Acquire(bg, a.FairLock("orders"))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -286,8 +287,8 @@ func TestForceReleaseOfADeadHoldersFairLockCallsTheNext(t *testing.T) {
 
 func TestWaitingForAFairLockOfTheOwnProcessIsReported(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		var events []redlatch.SlowWaitEvent
-		c := w.Client(redlatch.Config{SlowWait: 5 * time.Second, Events: redlatch.Events{SlowWait: func(e redlatch.SlowWaitEvent) { events = append(events, e) }}})
+		var events []observe.SlowWaitEvent
+		c := w.Client(redlatch.Config{SlowWait: 5 * time.Second}, observe.Hooks{SlowWait: func(e observe.SlowWaitEvent) { events = append(events, e) }})
 		other := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.FairLock("orders"))
 		foreign := w.Acquire(bg, other.FairLock("foreign"))
@@ -310,7 +311,7 @@ func TestWaitingForAFairLockOfTheOwnProcessIsReported(t *testing.T) {
 func TestTheLossOfAFairLockIsToldAtTheNextRenewal(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var lost atomic.Int64
-		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) { lost.Add(1) }}})
+		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(observe.LostEvent) { lost.Add(1) }})
 		other := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.FairLock("orders"))
 		next := w.Waiting(bg, other.FairLock("orders"))
@@ -326,9 +327,9 @@ func TestTheLossOfAFairLockIsToldAtTheNextRenewal(t *testing.T) {
 }
 
 func TestADroppedHoldOfAFairLockIsReleased(t *testing.T) {
-	dropped := make(chan redlatch.DroppedEvent, 1)
+	dropped := make(chan observe.DroppedEvent, 1)
 	w := locktest.InRealTime(t)
-	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
 	if _, err := c.FairLock("orders").Acquire(bg); err != nil {
 		t.Fatal(err)
 	}

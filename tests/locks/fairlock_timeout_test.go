@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -19,8 +20,9 @@ func TestAnotherFairLockWaitTimeoutIsHonoured(t *testing.T) {
 		t.Run(timeout.String(), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var requeued atomic.Int32
-				cfg := redlatch.Config{Redisson: redlatch.Redisson{FairLockWaitTimeout: timeout}, Events: redlatch.Events{Requeued: func(redlatch.RequeuedEvent) { requeued.Add(1) }}}
-				a, b := w.Client(cfg), w.Client(cfg)
+				cfg := redlatch.Config{Redisson: redlatch.Redisson{FairLockWaitTimeout: timeout}}
+				told := observe.Hooks{Requeued: func(observe.RequeuedEvent) { requeued.Add(1) }}
+				a, b := w.Client(cfg, told), w.Client(cfg, told)
 				h := w.Acquire(bg, a.FairLock("orders"))
 				var waits []<-chan locktest.Outcome
 				waitMore := func(n int) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -249,7 +250,7 @@ func TestEveryWayToLetGoLetsItStay(t *testing.T) {
 func TestADroppedHoldStaysAsOneThatIsReleased(t *testing.T) {
 	dropped := make(chan struct{}, 1)
 	w := locktest.InRealTime(t)
-	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(redlatch.DroppedEvent) { dropped <- struct{}{} }}})
+	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(observe.DroppedEvent) { dropped <- struct{}{} }})
 	w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(time.Hour))
 	for gone := false; !gone; {
 		runtime.GC()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -17,9 +18,9 @@ import (
 // lock is not released under that goroutine, but once the context is no longer used.
 func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 	locktest.Long(t)
-	dropped := make(chan redlatch.DroppedEvent, 100)
+	dropped := make(chan observe.DroppedEvent, 100)
 	w := locktest.InRealTime(t)
-	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
 	several := func(name string) *redlatch.MultiHold { return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock(name))) }
 	permit := func(name string) *redlatch.Permit {
 		s := c.ExpirableSemaphore(name)
@@ -79,9 +80,9 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 }
 
 func TestADroppedHoldIsReportedAndReleased(t *testing.T) {
-	dropped := make(chan redlatch.DroppedEvent, 1)
+	dropped := make(chan observe.DroppedEvent, 1)
 	w := locktest.InRealTime(t)
-	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
 	if _, err := c.Lock("orders").Acquire(bg); err != nil { // line of the acquisition
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -36,12 +37,12 @@ func BenchmarkLossesAtOnce(b *testing.B) {
 			for b.Loop() {
 				c, err := redlatch.New(&locktest.Blockable{End: make(chan struct{})}, redlatch.Config{
 					Logger:       slog.New(slowLog{slog.DiscardHandler}),
-					Events:       redlatch.Events{Lost: func(redlatch.LostEvent) { time.Sleep(time.Millisecond) }},
 					CloseTimeout: time.Millisecond,
 				})
 				if err != nil {
 					b.Fatal(err)
 				}
+				observe.Add(c, observe.Hooks{Lost: func(observe.LostEvent) { time.Sleep(time.Millisecond) }})
 				var ctxs []context.Context
 				end := time.Now().Add(x.lease - margin)
 				for i := range x.holds {

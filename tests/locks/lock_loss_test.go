@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -29,13 +30,13 @@ func TestEveryLossIsOneEvent(t *testing.T) {
 		t.Run(string(reason), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var h *redlatch.Hold
-				var events []redlatch.LostEvent
-				c := w.Client(redlatch.Config{MaxHold: time.Minute, Events: redlatch.Events{Lost: func(e redlatch.LostEvent) {
+				var events []observe.LostEvent
+				c := w.Client(redlatch.Config{MaxHold: time.Minute}, observe.Hooks{Lost: func(e observe.LostEvent) {
 					if h.Context().Err() == nil {
 						t.Error("the event came before the context had ended")
 					}
 					events = append(events, e)
-				}}})
+				}})
 				h = w.Acquire(bg, c.Lock("orders"))
 				synctest.Wait()
 				start := time.Now()
@@ -168,10 +169,10 @@ func freedBy(w *locktest.World, lost *redlatch.Hold) {
 func TestAThousandHoldersAreToldBesideSlowHandlers(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		told := 0
-		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) {
+		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(observe.LostEvent) {
 			time.Sleep(time.Second)
 			told++
-		}}})
+		}})
 		start := time.Now()
 		var holds []*redlatch.Hold
 		for i := range 1000 {
@@ -272,12 +273,12 @@ func TestTheMarginIsThatOfTheExtendedLease(t *testing.T) {
 func TestAHandlerMayCloseTheClient(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var c *redlatch.Client
-		c = w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) {
+		c = w.Client(redlatch.Config{}, observe.Hooks{Lost: func(observe.LostEvent) {
 			start := time.Now()
 			if err := c.Close(); err != nil || time.Since(start) > 0 {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
-		}}})
+		}})
 		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Second))
 		<-h.Context().Done()
 		time.Sleep(time.Minute)
@@ -307,12 +308,12 @@ func TestAHolderThatIsCutOffIsToldBeforeRedisGivesTheLockAway(t *testing.T) {
 func TestARenewalThatFindsTheLockGoneIsALoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var events int
-		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(e redlatch.LostEvent) {
+		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(e observe.LostEvent) {
 			if e.Err.Reason != redlatch.LostGone {
 				t.Errorf("reason %v", e.Err.Reason)
 			}
 			events++
-		}}})
+		}})
 		h := w.Acquire(bg, c.Lock("orders"))
 		w.Server.Del("orders")
 		start := time.Now()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -23,7 +24,7 @@ import (
 type losses struct {
 	*locktest.World
 	text   bytes.Buffer
-	events []redlatch.LostEvent
+	events []observe.LostEvent
 }
 
 // client returns a client that logs.
@@ -31,8 +32,7 @@ func (l *losses) client(d driver.Redis, maxHold time.Duration) *redlatch.Client 
 	return l.ClientWith(d, redlatch.Config{
 		ServerName: "eu-1", MaxHold: maxHold, Identity: redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121},
 		Logger: slog.New(slog.NewJSONHandler(&l.text, nil)),
-		Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { l.events = append(l.events, e) }},
-	})
+	}, observe.Hooks{Lost: func(e observe.LostEvent) { l.events = append(l.events, e) }})
 }
 
 // line returns the only line about a loss, without what is the same in every line.
@@ -235,9 +235,9 @@ func TestAFailureBeforeAConfirmationIsNotTold(t *testing.T) {
 func TestOnlyWhatAMultiHasAcquiredIsToldAsOneOfSeveral(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		start, told := time.Now(), map[bool][]string{}
-		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(e redlatch.LostEvent) {
+		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(e observe.LostEvent) {
 			told[e.Several] = append(told[e.Several], e.Err.Name+" at "+e.At.Add(-e.Held).Sub(start).String())
-		}}})
+		}})
 		read := c.ReadWriteLock("orders").Read()
 		several := w.AcquireMulti(bg, redlatch.MultiLock(read, c.Lock("stock")))
 		one := w.Acquire(bg, c.Lock("bills"))

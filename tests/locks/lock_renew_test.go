@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -80,13 +81,13 @@ func TestEveryFailedRenewalIsAnEventAndTriedAgainSoon(t *testing.T) {
 			}
 			return r, err
 		}}
-		cfg := redlatch.Config{Events: redlatch.Events{RenewFailed: func(e redlatch.RenewFailedEvent) {
+		told := observe.Hooks{RenewFailed: func(e observe.RenewFailedEvent) {
 			if e.Holds != 1 || !errors.Is(e.Err, locktest.ErrReplyLost) {
 				t.Errorf("%+v", e)
 			}
 			failed.Add(1)
-		}}}
-		c := w.Tapped(cfg, d)
+		}}
+		c := w.Tapped(redlatch.Config{}, d, told)
 		h := w.Acquire(bg, c.Lock("orders"))
 		for range 3 {
 			time.Sleep(time.Minute)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -146,8 +147,8 @@ func TestAcquireEndsWithItsContextWhenItMeetsADebt(t *testing.T) {
 
 func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		var got []redlatch.SlowWaitEvent
-		c := w.Client(redlatch.Config{Events: redlatch.Events{SlowWait: func(e redlatch.SlowWaitEvent) { got = append(got, e) }}})
+		var got []observe.SlowWaitEvent
+		c := w.Client(redlatch.Config{}, observe.Hooks{SlowWait: func(e observe.SlowWaitEvent) { got = append(got, e) }})
 		h := w.Acquire(bg, c.Lock("orders"))
 		_, err := c.Lock("orders").TryAcquire(bg, time.Minute) // forgot to pass h.Context()
 		w.WantErr(err, redlatch.ErrBusy)
@@ -165,7 +166,7 @@ func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 func TestAnAlarmOfAnEarlierWaiterEndsNoWait(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		slow := 0
-		c := w.Client(redlatch.Config{SlowWait: 4 * time.Second, Events: redlatch.Events{SlowWait: func(redlatch.SlowWaitEvent) { slow++ }}})
+		c := w.Client(redlatch.Config{SlowWait: 4 * time.Second}, observe.Hooks{SlowWait: func(observe.SlowWaitEvent) { slow++ }})
 		l := c.Lock("orders")
 		h := w.Acquire(bg, l)
 		next := make(chan *redlatch.Hold)

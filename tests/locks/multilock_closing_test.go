@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -182,8 +183,8 @@ func TestWhoWaitsForAMemberHearsAtOnceThatAnothersClientIsClosed(t *testing.T) {
 // At the end of its time Shutdown ends the context of a member, by whose end its loss was noticed before.
 func TestALossDuringShutdownIsToldOfAMultiHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		var ends []redlatch.HoldEndEvent
-		a := w.Client(redlatch.Config{Events: redlatch.Events{HoldEnd: func(_ context.Context, e redlatch.HoldEndEvent) { ends = append(ends, e) }}})
+		var ends []observe.HoldEndEvent
+		a := w.Client(redlatch.Config{}, observe.Hooks{HoldEnd: func(_ context.Context, e observe.HoldEndEvent) { ends = append(ends, e) }})
 		b := w.Client(redlatch.Config{CloseTimeout: time.Hour})
 		h := w.AcquireMulti(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
 		now, cancel := context.WithCancel(bg)
@@ -194,7 +195,7 @@ func TestALossDuringShutdownIsToldOfAMultiHold(t *testing.T) {
 		w.Server.Del("b")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(ends) != 1 || ends[0].Reason != redlatch.EndLost || ends[0].Held > 30*time.Second {
+		if len(ends) != 1 || ends[0].Reason != observe.EndLost || ends[0].Held > 30*time.Second {
 			t.Errorf("told of a loss: %+v", ends)
 		}
 		w.WantErr(h.Release(bg), redlatch.ErrLost)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -298,7 +299,7 @@ func TestForceReleaseOfAMultiReleasesEveryMember(t *testing.T) {
 func TestADroppedMultiHoldIsReleased(t *testing.T) {
 	w := locktest.InRealTime(t)
 	var dropped atomic.Int64
-	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(redlatch.DroppedEvent) { dropped.Add(1) }}})
+	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(observe.DroppedEvent) { dropped.Add(1) }})
 	m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
 	member := func() *redlatch.Hold { return w.AcquireMulti(bg, m).Holds()[0] }()
 	runtime.GC()

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -225,7 +226,7 @@ func TestEachReadHoldHasItsOwnLease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var lost atomic.Int64
 		start := time.Now()
-		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) { lost.Add(1) }}})
+		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(observe.LostEvent) { lost.Add(1) }})
 		l := c.ReadWriteLock("orders").Read()
 		kept := w.Acquire(bg, l)
 		short := w.Acquire(bg, l, redlatch.Lease(5*time.Second))

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -21,9 +21,11 @@ func TestNoProvidersCostNoAllocation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := locktest.PairAllocs(t, redlatch.Events{})
-	observed := locktest.PairAllocs(t, redlatch.Events{HoldEnd: func(context.Context, redlatch.HoldEndEvent) {}})
-	if with := locktest.PairAllocs(t, telemetry.Events(redlatch.Events{})); with > nobody+1 || with > observed {
+	nobody := locktest.PairAllocs(t, locktest.Pretending(t))
+	observed := locktest.PairAllocs(t, locktest.Pretending(t, observe.Hooks{HoldEnd: func(context.Context, observe.HoldEndEvent) {}}))
+	c := locktest.Pretending(t)
+	telemetry.Watch(c)
+	if with := locktest.PairAllocs(t, c); with > nobody+1 || with > observed {
 		t.Errorf("%v allocations without telemetry, %v when observed, %v with", nobody, observed, with)
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"go.opentelemetry.io/otel/codes"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // wantEnd checks that what is held has ended once, after took if that is not 0, and that this is no
 // error. Its span says want and the reason; each permit is counted.
-func (b *backend) wantEnd(reason redlatch.EndReason, took time.Duration, want map[string]string) {
+func (b *backend) wantEnd(reason observe.EndReason, took time.Duration, want map[string]string) {
 	b.w.Helper()
 	kind := want["redlatch.kind"]
 	span := b.one("hold " + kind)
@@ -57,8 +58,8 @@ func TestADroppedHoldEndsItsSpan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := locktest.InRealTime(t)
-			b := observe(w, redlatchotel.Options{})
-			c := w.Client(b.config())
+			b := newBackend(w, redlatchotel.Options{})
+			c := b.watched(w.Client(redlatch.Config{}))
 			story.acquire(w, c)
 			if !locktest.Within(locktest.Generous, func() bool {
 				runtime.GC()
@@ -67,7 +68,7 @@ func TestADroppedHoldEndsItsSpan(t *testing.T) {
 				t.Fatal("nobody noticed that it was dropped")
 			}
 			w.OK(c.Close())
-			b.wantEnd(redlatch.EndDropped, 0, story.want)
+			b.wantEnd(observe.EndDropped, 0, story.want)
 		})
 	}
 }
@@ -75,8 +76,8 @@ func TestADroppedHoldEndsItsSpan(t *testing.T) {
 // Who has the id holds the permit from then on.
 func TestADetachedPermitEndsItsSpan(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
-		c := w.Client(b.config())
+		b := newBackend(w, redlatchotel.Options{})
+		c := b.watched(w.Client(redlatch.Config{}))
 		p := w.Permit(w.Permits(c, 1), redlatch.Lease(time.Minute))
 		time.Sleep(3 * time.Second)
 		for range 2 {
@@ -85,7 +86,7 @@ func TestADetachedPermitEndsItsSpan(t *testing.T) {
 		time.Sleep(time.Second)
 		w.OK(p.Release(bg))
 		w.OK(c.Close())
-		b.wantEnd(redlatch.EndDetached, 3*time.Second, permits("1"))
+		b.wantEnd(observe.EndDetached, 3*time.Second, permits("1"))
 	})
 }
 
@@ -108,15 +109,15 @@ func TestTheEndOfTheClientEndsSpans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				b := observe(w, redlatchotel.Options{})
-				c := w.Client(b.config())
+				b := newBackend(w, redlatchotel.Options{})
+				c := b.watched(w.Client(redlatch.Config{}))
 				release := story.acquire(w, c)
 				time.Sleep(3 * time.Second)
 				w.OK(c.Close())
 				time.Sleep(time.Second)
 				release()
 				w.OK(c.Close())
-				b.wantEnd(redlatch.EndClosed, 3*time.Second, story.want)
+				b.wantEnd(observe.EndClosed, 3*time.Second, story.want)
 			})
 		})
 	}

@@ -30,32 +30,34 @@ type backend struct {
 	tracer trace.Tracer // the program's own
 	spans  *tracetest.SpanRecorder
 	reader *metric.ManualReader
+	stops  bool // watching a client, while that holds something: the spans do not end
 }
 
-// observe returns a backend. When the test is over and its clients are closed, each span
+// newBackend returns a backend. When the test is over and its clients are closed, each span
 // has to have ended.
-func observe(w *locktest.World, opts redlatchotel.Options) *backend {
+func newBackend(w *locktest.World, opts redlatchotel.Options, clients ...*redlatch.Client) *backend {
 	w.Helper()
 	b := &backend{w: w, spans: tracetest.NewSpanRecorder(), reader: metric.NewManualReader()}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(b.spans))
 	b.tracer = tracers.Tracer("program")
 	opts.TracerProvider, opts.MeterProvider = tracers, metric.NewMeterProvider(metric.WithReader(b.reader))
 	var err error
-	if b.Telemetry, err = redlatchotel.New(opts); err != nil {
+	if b.Telemetry, err = redlatchotel.New(opts, clients...); err != nil {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() {
 		w.Settle()
-		if begun, ended := len(b.spans.Started()), len(b.spans.Ended()); begun != ended {
+		if begun, ended := len(b.spans.Started()), len(b.spans.Ended()); begun != ended && !b.stops {
 			w.Errorf("%d spans began and %d ended: %v", begun, ended, names(b.spans.Started()))
 		}
 	})
 	return b
 }
 
-// config is one of a client that is observed.
-func (b *backend) config() redlatch.Config {
-	return redlatch.Config{Events: b.Events(redlatch.Events{})}
+// watched returns c, which is watched.
+func (b *backend) watched(c *redlatch.Client) *redlatch.Client {
+	b.Watch(c)
+	return c
 }
 
 // ended returns the spans of a name that have ended, in that order.

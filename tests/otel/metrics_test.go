@@ -12,6 +12,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -19,7 +20,8 @@ import (
 // The sum of all clients is what a program holds.
 func TestWatchedClientsAreObserved(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
+		b := newBackend(w, redlatchotel.Options{})
+		b.stops = true
 		if _, ok := b.metrics()["redlatch.holds"]; ok {
 			t.Error("holds are told of no client")
 		}
@@ -82,8 +84,8 @@ func TestWatchedClientsAreObserved(t *testing.T) {
 // An exemplar leads from a slow bucket to the trace.
 func TestDurationsHaveExemplars(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
-		w.OK(w.Client(b.config()).Lock("orders").Do(bg, nothing))
+		b := newBackend(w, redlatchotel.Options{})
+		w.OK(b.watched(w.Client(redlatch.Config{})).Lock("orders").Do(bg, nothing))
 		for name, span := range map[string]sdktrace.ReadOnlySpan{
 			"redlatch.acquire.duration": b.one("acquire lock"), "redlatch.hold.duration": b.one("hold lock"),
 		} {
@@ -100,9 +102,8 @@ func TestDurationsHaveExemplars(t *testing.T) {
 // The units and kinds of instruments are what dashboards are built on.
 func TestInstrumentsAreAsDocumented(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
-		c := w.Client(b.config())
-		defer b.Watch(c)()
+		b := newBackend(w, redlatchotel.Options{})
+		c := b.watched(w.Client(redlatch.Config{}))
 		keep(w, c.Lock("orders"))
 		w.Server.FlushAll()
 		time.Sleep(time.Minute)
@@ -141,8 +142,8 @@ func TestInstrumentsAreAsDocumented(t *testing.T) {
 // What is counted under contention is what has happened.
 func TestManyCallersAtOnceAreAllCounted(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
-		clients := []*redlatch.Client{w.Client(b.config()), w.Client(b.config())}
+		b := newBackend(w, redlatchotel.Options{})
+		clients := []*redlatch.Client{b.watched(w.Client(redlatch.Config{})), b.watched(w.Client(redlatch.Config{}))}
 		const callers, times = 8, 20
 		var all sync.WaitGroup
 		for i := range callers {
@@ -185,13 +186,47 @@ func TestManyCallersAtOnceAreAllCounted(t *testing.T) {
 	})
 }
 
+// A client is watched from New or Watch on until all have stopped that, however often.
+func TestAClientIsRecordedOnceUntilNobodyWatchesIt(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		b := newBackend(w, redlatchotel.Options{}, c)
+		stop, again := b.Watch(other), b.Watch(other)
+		want := func(when string, times uint64) {
+			t.Helper()
+			for _, c := range []*redlatch.Client{c, other} {
+				w.OK(c.Lock("orders").Do(bg, nothing))
+			}
+			if n := b.durations("redlatch.hold.duration")["redlatch.kind=lock,redlatch.reason=released"].Count; n != times {
+				t.Errorf("%s: %d holds are recorded, want %d", when, n, times)
+			}
+			if spans := len(b.ended("hold lock")); uint64(spans) != times {
+				t.Errorf("%s: %d holds have spans, want %d", when, spans, times)
+			}
+		}
+		want("both", 2)
+		b.Watch(c)
+		stop()
+		want("watched once more", 4)
+		again()
+		want("one left", 5)
+		b.Watch(other)
+		want("watched anew", 7)
+	})
+}
+
 // A program without a tracer keeps its contexts.
 func TestWithoutATracerNoContextIsMade(t *testing.T) {
 	telemetry, err := redlatchotel.New(redlatchotel.Options{TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: noop.NewMeterProvider()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if telemetry.Events(redlatch.Events{}).AcquireStart != nil {
-		t.Error("AcquireStart is called for nothing")
+	c := locktest.Pretending(t)
+	telemetry.Watch(c)
+	var got context.Context
+	observe.Add(c, observe.Hooks{AcquireStart: func(ctx context.Context, _ observe.AcquireStartEvent) context.Context { got = ctx; return nil }})
+	ctx := context.WithValue(bg, bg, "the caller's")
+	if err := c.Lock("orders").Do(ctx, nothing); err != nil || got != ctx {
+		t.Errorf("%v; the acquisition goes on with %v, want %v", err, got, ctx)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -32,9 +33,9 @@ func wantParent(t *testing.T, span sdktrace.ReadOnlySpan, of trace.SpanContext) 
 // A program's request waits for a lock that somebody else has, and works with it.
 func TestTheWaitAndTheHoldAreTwoSpans(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
+		b := newBackend(w, redlatchotel.Options{})
 		var asked []trace.SpanContext
-		c := w.Tapped(b.config(), &locktest.Tap{Seen: func(ctx context.Context) { asked = append(asked, trace.SpanContextFromContext(ctx)) }})
+		c := b.watched(w.Tapped(redlatch.Config{}, &locktest.Tap{Seen: func(ctx context.Context) { asked = append(asked, trace.SpanContextFromContext(ctx)) }}))
 		other := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders"))
 		time.AfterFunc(3*time.Second, func() { w.Release(other) })
 
@@ -89,46 +90,46 @@ func hasAttribute(span sdktrace.ReadOnlySpan, want attribute.KeyValue) bool {
 // Whoever reads traces looks for errors. What a caller has asked for is none.
 func TestOutcomesAreToldBySpansAndHistograms(t *testing.T) {
 	for name, story := range map[string]struct {
-		want   redlatch.Outcome
+		want   observe.Outcome
 		status codes.Code
 		took   time.Duration
 		tell   func(w *locktest.World, l *redlatch.Lock, b *backend) error
 	}{
-		"free": {redlatch.OutcomeAcquired, codes.Unset, 0, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
+		"free": {observe.OutcomeAcquired, codes.Unset, 0, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
 			return l.Do(bg, func(context.Context) error { return nil })
 		}},
-		"busy": {redlatch.OutcomeBusy, codes.Unset, 0, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
+		"busy": {observe.OutcomeBusy, codes.Unset, 0, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
 			_, err := l.TryAcquire(bg, 0)
 			return err
 		}},
-		"cancelled": {redlatch.OutcomeCancelled, codes.Unset, time.Second, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
+		"cancelled": {observe.OutcomeCancelled, codes.Unset, time.Second, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
 			ctx, cancel := context.WithCancel(bg)
 			time.AfterFunc(time.Second, cancel)
 			_, err := l.Acquire(ctx)
 			return err
 		}},
-		"timed out": {redlatch.OutcomeTimedOut, codes.Error, time.Second, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
+		"timed out": {observe.OutcomeTimedOut, codes.Error, time.Second, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
 			_, err := l.TryAcquire(bg, time.Second)
 			return err
 		}},
-		"outage": {redlatch.OutcomeUnavailable, codes.Error, 10 * time.Second, func(w *locktest.World, l *redlatch.Lock, _ *backend) error {
+		"outage": {observe.OutcomeUnavailable, codes.Error, 10 * time.Second, func(w *locktest.World, l *redlatch.Lock, _ *backend) error {
 			w.Server.SetError("LOADING Redis is loading the dataset in memory")
 			defer w.Server.SetError("")
 			_, err := l.Acquire(bg)
 			return err
 		}},
-		"refused": {redlatch.OutcomeRefused, codes.Error, 0, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
+		"refused": {observe.OutcomeRefused, codes.Error, 0, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
 			_, err := l.Acquire(bg, redlatch.Lease(time.Nanosecond))
 			return err
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				b := observe(w, redlatchotel.Options{})
-				if story.want != redlatch.OutcomeAcquired {
+				b := newBackend(w, redlatchotel.Options{})
+				if story.want != observe.OutcomeAcquired {
 					keep(w, w.Client(redlatch.Config{}).Lock("orders"))
 				}
-				err := story.tell(w, w.Client(b.config()).Lock("orders"), b)
+				err := story.tell(w, b.watched(w.Client(redlatch.Config{})).Lock("orders"), b)
 				span := b.one("acquire lock")
 				if say(span)["redlatch.outcome"] != string(story.want) || span.Status().Code != story.status {
 					t.Errorf("%v is told as %v with %v", err, say(span), span.Status())
@@ -155,8 +156,8 @@ func TestOutcomesAreToldBySpansAndHistograms(t *testing.T) {
 // What is handed off or re-entered is a hold of its own, below that of its own caller.
 func TestHandOffAndReentryAreToldInTheirOwnTraces(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
-		l := w.Client(b.config()).Lock("orders")
+		b := newBackend(w, redlatchotel.Options{})
+		l := b.watched(w.Client(redlatch.Config{})).Lock("orders")
 		first, one := b.tracer.Start(bg, "one")
 		second, two := b.tracer.Start(bg, "two")
 		h := w.Acquire(first, l)
@@ -177,7 +178,7 @@ func TestHandOffAndReentryAreToldInTheirOwnTraces(t *testing.T) {
 			t.Fatalf("there are %v", names(b.spans.Ended()))
 		}
 		outer, within := holds[2], holds[1] // the inner one ends first
-		for i, want := range []redlatch.Outcome{redlatch.OutcomeAcquired, redlatch.OutcomeHandedOff, redlatch.OutcomeReentered} {
+		for i, want := range []observe.Outcome{observe.OutcomeAcquired, observe.OutcomeHandedOff, observe.OutcomeReentered} {
 			if got := say(waits[i])["redlatch.outcome"]; got != string(want) {
 				t.Errorf("the acquisition %d is told as %q, want %q", i+1, got, want)
 			}
@@ -193,8 +194,8 @@ func TestHandOffAndReentryAreToldInTheirOwnTraces(t *testing.T) {
 // A loss is an error that began before anybody was told.
 func TestALossIsAnError(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
-		c := w.Client(b.config())
+		b := newBackend(w, redlatchotel.Options{})
+		c := b.watched(w.Client(redlatch.Config{}))
 		h := w.Acquire(bg, c.Lock("orders"))
 		start := time.Now()
 		w.Server.FlushAll()
@@ -227,10 +228,10 @@ func TestALossIsAnError(t *testing.T) {
 // The end of a hold may be told long after it: the span has the time of the hold.
 func TestAHoldThatIsToldLateEndsWhenItDid(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
-		c := w.Client(redlatch.Config{Events: b.Events(redlatch.Events{
-			HoldEnd: func(context.Context, redlatch.HoldEndEvent) { time.Sleep(time.Second) },
-		})})
+		b := newBackend(w, redlatchotel.Options{})
+		c := locktest.Observed(b.watched(w.Client(redlatch.Config{})), observe.Hooks{
+			HoldEnd: func(context.Context, observe.HoldEndEvent) { time.Sleep(time.Second) },
+		})
 		for _, name := range []string{"a", "b", "c"} {
 			keep(w, c.Lock(name), redlatch.Lease(2*time.Second))
 		}
@@ -299,8 +300,8 @@ func TestTheSpansOfEveryTypeEnd(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				b := observe(w, redlatchotel.Options{})
-				err := story.acquire(w, w.Client(b.config()))
+				b := newBackend(w, redlatchotel.Options{})
+				err := story.acquire(w, b.watched(w.Client(redlatch.Config{})))
 				wait := b.one("acquire " + string(story.kind))
 				if refused := name == "no permits"; (err != nil) != refused {
 					t.Errorf("%v, told as %v", err, say(wait))
@@ -321,8 +322,8 @@ func nothing(context.Context) error { return nil }
 // Several permits have one span, because there is one context to work under.
 func TestPermitsThatAreAcquiredTogetherHaveOneSpan(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
-		ps, err := w.Permits(w.Client(b.config()), 3).AcquireMany(bg, 3)
+		b := newBackend(w, redlatchotel.Options{})
+		ps, err := w.Permits(b.watched(w.Client(redlatch.Config{})), 3).AcquireMany(bg, 3)
 		w.OK(err)
 		w.OK(ps[0].Release(bg))
 		time.Sleep(time.Second)
@@ -347,11 +348,11 @@ func TestPermitsThatAreAcquiredTogetherHaveOneSpan(t *testing.T) {
 // nobody holds, that of the caller again.
 func TestTheFunctionOfASpanlessTypeHasItsCallersSpan(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
+		b := newBackend(w, redlatchotel.Options{})
 		var kept context.Context
-		c := w.Client(redlatch.Config{Events: b.Events(redlatch.Events{
-			AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context { kept = ctx; return nil },
-		})})
+		c := locktest.Observed(b.watched(w.Client(redlatch.Config{})), observe.Hooks{
+			AcquireStart: func(ctx context.Context, _ observe.AcquireStartEvent) context.Context { kept = ctx; return nil },
+		})
 		ctx, request := b.tracer.Start(bg, "request")
 		w.SetPermits(c.Semaphore("jobs"), 1)
 		w.OK(c.Semaphore("jobs").Acquire(ctx, 1))
@@ -368,11 +369,11 @@ func TestNamesAreTold(t *testing.T) {
 		"orders:42": "orders:42", "a\x00b\x1b[31m\nc\u202e": "a\x00b\x1b[31m\nc\u202e", "a\xff\xfeb": "a\uFFFDb", "größe": "größe",
 	} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			b := observe(w, redlatchotel.Options{MetricName: func(name string) string { return name }})
-			c := w.Client(b.config())
+			b := newBackend(w, redlatchotel.Options{MetricName: func(name string) string { return name }})
+			c := b.watched(w.Client(redlatch.Config{}))
 			w.OK(c.Lock(name).Do(bg, nothing))
 			h := w.Acquire(bg, c.Lock(name))
-			_, err := w.Client(b.config()).Lock(name).TryAcquire(bg, time.Second)
+			_, err := b.watched(w.Client(redlatch.Config{})).Lock(name).TryAcquire(bg, time.Second)
 			w.WantErr(err, redlatch.ErrBusy)
 			w.Release(h)
 			spans := append(b.ended("acquire lock"), b.ended("hold lock")...)
@@ -401,10 +402,10 @@ func TestNamesAreTold(t *testing.T) {
 // A name that is not to be told stands in no text of an error either.
 func TestAHiddenNameIsToldNowhere(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{Name: func(string) string { return "" }})
-		c := w.Client(b.config())
+		b := newBackend(w, redlatchotel.Options{Name: func(string) string { return "" }})
+		c := b.watched(w.Client(redlatch.Config{}))
 		h := w.Acquire(bg, c.Lock("secret"))
-		_, err := w.Client(b.config()).Lock("secret").TryAcquire(bg, time.Second)
+		_, err := b.watched(w.Client(redlatch.Config{})).Lock("secret").TryAcquire(bg, time.Second)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Server.FlushAll()
 		<-h.Context().Done()
@@ -436,7 +437,7 @@ func TestAHiddenNameIsToldNowhere(t *testing.T) {
 // The program's own functions are called as without us, and find the spans.
 func TestTheProgramsOwnEventsAreCalled(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		b := observe(w, redlatchotel.Options{})
+		b := newBackend(w, redlatchotel.Options{})
 		type key struct{}
 		var mu sync.Mutex
 		var told []string
@@ -450,15 +451,15 @@ func TestTheProgramsOwnEventsAreCalled(t *testing.T) {
 			tell(what + v)
 			trace.SpanFromContext(ctx).SetAttributes(attribute.String("mine", what))
 		}
-		c := w.Client(redlatch.Config{Events: b.Events(redlatch.Events{
-			AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context {
+		c := locktest.Observed(b.watched(w.Client(redlatch.Config{})), observe.Hooks{
+			AcquireStart: func(ctx context.Context, _ observe.AcquireStartEvent) context.Context {
 				note(ctx, "start")
 				return context.WithValue(ctx, key{}, " mine")
 			},
-			AcquireEnd: func(ctx context.Context, e redlatch.AcquireEndEvent) { note(ctx, string(e.Outcome)) },
-			HoldEnd:    func(ctx context.Context, e redlatch.HoldEndEvent) { note(ctx, string(e.Reason)) },
-			Lost:       func(redlatch.LostEvent) { tell("told lost") },
-		})})
+			AcquireEnd: func(ctx context.Context, e observe.AcquireEndEvent) { note(ctx, string(e.Outcome)) },
+			HoldEnd:    func(ctx context.Context, e observe.HoldEndEvent) { note(ctx, string(e.Reason)) },
+			Lost:       func(observe.LostEvent) { tell("told lost") },
+		})
 		h := w.Acquire(bg, c.Lock("orders"))
 		if h.Context().Value(key{}) != " mine" {
 			t.Error("the context of the program's AcquireStart is not that of the hold")
@@ -482,8 +483,8 @@ func TestTheProgramsOwnEventsAreCalled(t *testing.T) {
 // One for each team's backend, around one another.
 func TestTwoTelemetriesDoNotMeddle(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		a, b := observe(w, redlatchotel.Options{}), observe(w, redlatchotel.Options{})
-		c := w.Client(redlatch.Config{Events: a.Events(b.Events(redlatch.Events{}))})
+		a, b := newBackend(w, redlatchotel.Options{}), newBackend(w, redlatchotel.Options{})
+		c := b.watched(a.watched(w.Client(redlatch.Config{})))
 		outer := w.Acquire(bg, c.Lock("orders"))
 		inner := w.Acquire(outer.Context(), c.Lock("orders"))
 		synctest.Wait()

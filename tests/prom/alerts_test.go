@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/standstill"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchprom"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -86,7 +87,7 @@ func newService(t *testing.T) *service {
 		t.Fatal(err)
 	}
 	m := redlatchprom.New(redlatchprom.Options{})
-	if s.client, err = redlatch.New(drivers.Goredis.Open(t, drivers.Single(addr)), redlatch.Config{Events: m.Events(redlatch.Events{})}); err != nil {
+	if s.client, err = redlatch.New(drivers.Goredis.Open(t, drivers.Single(addr)), redlatch.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.client.Close() })
@@ -327,7 +328,7 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 
 	p := scraping(t, file, often, 5*minute, jobs)
 	p.await(fmt.Sprintf(`count(redlatch_clients == 1) == %d`, len(stories)+2))
-	for _, outcome := range []redlatch.Outcome{redlatch.OutcomeHandedOff, redlatch.OutcomeBusy, redlatch.OutcomeTimedOut, redlatch.OutcomeCancelled} {
+	for _, outcome := range []observe.Outcome{observe.OutcomeHandedOff, observe.OutcomeBusy, observe.OutcomeTimedOut, observe.OutcomeCancelled} {
 		p.await(fmt.Sprintf(`count(redlatch_acquisitions_total{job="well", outcome=%q} > 0) > 1`, outcome))
 	}
 	worst := p.busy(t)

@@ -21,7 +21,7 @@ import (
 // watched returns a client of which m tells everything.
 func watched(w *locktest.World, m *redlatchprom.Metrics) *redlatch.Client {
 	w.Helper()
-	c := w.Client(redlatch.Config{Events: m.Events(redlatch.Events{})})
+	c := w.Client(redlatch.Config{})
 	m.Watch(c)
 	return c
 }
@@ -250,4 +250,34 @@ func TestMetricsAreGatheredWhileLocksAreAcquired(t *testing.T) {
 	if n != callers*pairs {
 		t.Errorf("%d holds were told, want %d", n, callers*pairs)
 	}
+}
+
+// A client is watched from New or Watch on until all have stopped that, however often.
+func TestAClientIsCountedOnceUntilNobodyWatchesIt(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		m := redlatchprom.New(redlatchprom.Options{}, c)
+		registry := registered(w, m)
+		stop, again := m.Watch(other), m.Watch(other)
+		want := func(when string, times, clients int) {
+			t.Helper()
+			for _, c := range []*redlatch.Client{c, other} {
+				h := w.Acquire(bg, c.Lock("orders"))
+				w.Release(h)
+			}
+			got := series(w, registry, "redlatch_acquisitions_total", "redlatch_clients")
+			if want := fmt.Sprintf("acquisitions_total{kind=\"lock\",outcome=\"acquired\"} %d\nclients{} %d\n", times, clients); got != want {
+				t.Errorf("%s:\n%s, want\n%s", when, got, want)
+			}
+		}
+		want("both", 2, 2)
+		m.Watch(c)
+		stop()
+		stop()
+		want("watched once more", 4, 2)
+		again()
+		want("one left", 5, 1)
+		m.Watch(other)
+		want("watched anew", 7, 2)
+	})
 }

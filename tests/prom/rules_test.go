@@ -179,7 +179,7 @@ func TestARealPrometheusTellsOfALoss(t *testing.T) {
 	program(t, "prometheus")
 	m := redlatchprom.New(redlatchprom.Options{Name: func(name string) string { return name }})
 	target := told(t, m, new(atomic.Bool))
-	client := redlatchtest.NewClient(t, redlatch.Config{Events: m.Events(redlatch.Events{})})
+	client := redlatchtest.NewClient(t, redlatch.Config{})
 	m.Watch(client)
 	acquire := func(name string) *redlatch.Hold {
 		h, err := client.Lock(name).Acquire(bg)

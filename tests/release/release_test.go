@@ -212,11 +212,9 @@ var programs = map[string]struct {
 		t.Fatal(err)
 	}`, `"github.com/prometheus/client_golang/prometheus"; "github.com/redlatch/redlatch/redlatchprom"`},
 	"redlatchotel": {"go.opentelemetry.io/otel", `
-	telemetry, err := redlatchotel.New(redlatchotel.Options{})
-	if err != nil {
+	if _, err := redlatchotel.New(redlatchotel.Options{}); err != nil {
 		t.Fatal(err)
-	}
-	_ = redlatch.Config{Events: telemetry.Events(redlatch.Events{})}`, `"github.com/redlatch/redlatch"; "github.com/redlatch/redlatch/redlatchotel"`},
+	}`, `"github.com/redlatch/redlatch/redlatchotel"`},
 	"redlatchgocron": {"github.com/go-co-op/gocron/v2", `
 	if _, err := gocron.NewScheduler(gocron.WithDistributedLocker(redlatchgocron.NewLocker(nil, redlatchgocron.Options{}))); err != nil {
 		t.Fatal(err)

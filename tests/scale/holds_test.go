@@ -8,24 +8,23 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // holds holds n locks of three primaries while each is renewed three times.
 func holds(p *place, adapter string, n int, watchdog time.Duration) {
 	goroutines := runtime.NumGoroutine()
 	var lost, failed atomic.Int64
-	c, closeAll := p.client(adapter, redlatch.Config{
-		WatchdogTimeout: watchdog,
-		Events: redlatch.Events{
-			Lost: func(e redlatch.LostEvent) {
-				if lost.Add(1) < 10 {
-					p.Errorf("lost: %v", e.Err)
-				}
-			},
-			RenewFailed: func(redlatch.RenewFailedEvent) { failed.Add(1) },
-		},
-	})
+	c, closeAll := p.client(adapter, redlatch.Config{WatchdogTimeout: watchdog})
 	defer closeAll()
+	observe.Add(c, observe.Hooks{
+		Lost: func(e observe.LostEvent) {
+			if lost.Add(1) < 10 {
+				p.Errorf("lost: %v", e.Err)
+			}
+		},
+		RenewFailed: func(observe.RenewFailedEvent) { failed.Add(1) },
+	})
 	before := usage()
 	all := make([]*redlatch.Hold, n)
 	name := func(i int) string { return "scale:" + strconv.Itoa(i) }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestADetachedPermitIsNotReleasedWhenItIsCollected(t *testing.T) {
 	w := locktest.InRealTime(t)
-	dropped := make(chan redlatch.DroppedEvent, 10)
-	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	dropped := make(chan observe.DroppedEvent, 10)
+	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
 	s, other := w.Permits(c, 1), c.ExpirableSemaphore("other")
 	if _, err := other.TrySetPermits(bg, 1); err != nil {
 		t.Fatal(err)
@@ -50,7 +51,7 @@ func TestADetachedPermitIsNotReleasedWhenItIsCollected(t *testing.T) {
 func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var lost int
-		c := w.Client(redlatch.Config{Events: redlatch.Events{Lost: func(redlatch.LostEvent) { lost++ }}})
+		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(observe.LostEvent) { lost++ }})
 		s, other := w.Permits(c, 4), w.Client(redlatch.Config{}).ExpirableSemaphore(locktest.Pool)
 		live := func(p *redlatch.Permit) {
 			t.Helper()

@@ -10,14 +10,15 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // Whatever becomes of the function, its permits come back.
 func TestDoForgetsNoPermits(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		events := redlatch.Events{AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context { return ctx }}
-		for _, c := range []*redlatch.Client{w.Client(redlatch.Config{}), w.Client(redlatch.Config{Events: events})} {
+		events := observe.Hooks{AcquireStart: func(ctx context.Context, _ observe.AcquireStartEvent) context.Context { return ctx }}
+		for _, c := range []*redlatch.Client{w.Client(redlatch.Config{}), w.Client(redlatch.Config{}, events)} {
 			w.Server.FlushAll()
 			sem, permits := w.Semaphore(c, 3), w.Permits(c, 3)
 			sad := errors.New("sad")
@@ -96,9 +97,9 @@ func TestDoSaysThatItHasNotRun(t *testing.T) {
 func TestDoOfAPermitEndsWithIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		type key struct{}
-		c := w.Client(redlatch.Config{Events: redlatch.Events{AcquireStart: func(ctx context.Context, _ redlatch.AcquireStartEvent) context.Context {
+		c := w.Client(redlatch.Config{}, observe.Hooks{AcquireStart: func(ctx context.Context, _ observe.AcquireStartEvent) context.Context {
 			return context.WithValue(ctx, key{}, "told")
-		}}})
+		}})
 		permits, sem := w.Permits(c, 1), w.Semaphore(c, 1)
 		err := permits.Do(bg, func(ctx context.Context) error {
 			if p := redlatch.PermitFrom(ctx); p == nil || p.Err() != nil || ctx.Value(key{}) != "told" {
@@ -154,12 +155,12 @@ func TestDoTellsOfPermitsThatDidNotComeBack(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		refused := &driver.RunError{Outcome: driver.Refused, Code: "NOPERM", Err: errors.New("NOPERM no permissions to run it")}
 		var failed []error
-		c := w.Tapped(redlatch.Config{Events: redlatch.Events{ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e.Err) }}}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if s == "semaphore.exchange" && args[3] != "0" {
 				return driver.Reply{}, refused
 			}
 			return next()
-		}})
+		}}, observe.Hooks{ReleaseFailed: func(e observe.ReleaseFailedEvent) { failed = append(failed, e.Err) }})
 		w.OK(w.Semaphore(c, 1).Do(bg, 1, func(context.Context) error { return nil }))
 		synctest.Wait()
 		if len(failed) != 1 || !errors.Is(failed[0], refused) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -359,9 +360,9 @@ func TestPermitsThatComeTooLate(t *testing.T) {
 }
 
 func TestADroppedPermitIsReportedAndReleased(t *testing.T) {
-	dropped := make(chan redlatch.DroppedEvent, 1)
+	dropped := make(chan observe.DroppedEvent, 1)
 	w := locktest.InRealTime(t)
-	c := w.Client(redlatch.Config{Events: redlatch.Events{Dropped: func(e redlatch.DroppedEvent) { dropped <- e }}})
+	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
 	s := w.Permits(c, 1)
 	if _, err := s.Acquire(bg); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -364,8 +365,8 @@ func TestTheWatchdogKeepsPermitsAndACrashGivesThemBack(t *testing.T) {
 				return count.Hook(s, args, next)
 			}
 		}}
-		lost := make(chan redlatch.LostEvent, 300)
-		c, other := w.Tapped(redlatch.Config{Events: redlatch.Events{Lost: func(e redlatch.LostEvent) { lost <- e }}}, d), w.Client(redlatch.Config{})
+		lost := make(chan observe.LostEvent, 300)
+		c, other := w.Tapped(redlatch.Config{}, d, observe.Hooks{Lost: func(e observe.LostEvent) { lost <- e }}), w.Client(redlatch.Config{})
 		s := w.Permits(c, 120)
 		ps, err := s.AcquireMany(bg, 120)
 		if err != nil {

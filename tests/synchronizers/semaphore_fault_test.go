@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -121,7 +122,7 @@ func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
 					}
 					return next()
 				}}
-				c := w.Tapped(redlatch.Config{Events: redlatch.Events{ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e.Err) }}}, d)
+				c := w.Tapped(redlatch.Config{}, d, observe.Hooks{ReleaseFailed: func(e observe.ReleaseFailedEvent) { failed = append(failed, e.Err) }})
 				s := w.Semaphore(c, 5)
 				w.OK(s.Acquire(bg, 3))
 				ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
@@ -378,9 +379,8 @@ func TestAnOutageNeitherDoublesPermitsNorLosesThem(t *testing.T) {
 				t.Run(fmt.Sprintf("%s executed=%v %v", what, executed, outage), func(t *testing.T) {
 					locktest.InFakeTime(t, func(w *locktest.World) {
 						var failed []error
-						x, c := newSilence(w, redlatch.Config{Events: redlatch.Events{
-							ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e.Err) },
-						}})
+						x, c := newSilence(w, redlatch.Config{})
+						observe.Add(c, observe.Hooks{ReleaseFailed: func(e observe.ReleaseFailedEvent) { failed = append(failed, e.Err) }})
 						s := w.Semaphore(c, 1)
 						want := "1"
 						if what == release {
@@ -458,7 +458,7 @@ func TestCloseDuringAnOutageEnds(t *testing.T) {
 func TestARefusalReachesAllWhoWait(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var failed []string
-		c := w.Client(redlatch.Config{Events: redlatch.Events{ReleaseFailed: func(e redlatch.ReleaseFailedEvent) { failed = append(failed, e.Name) }}})
+		c := w.Client(redlatch.Config{}, observe.Hooks{ReleaseFailed: func(e observe.ReleaseFailedEvent) { failed = append(failed, e.Name) }})
 		s := w.Semaphore(c, 0)
 		first, second := locktest.AcquiringPermits(bg, s, 2), locktest.AcquiringPermits(bg, s, 1)
 		w.Server.Del(locktest.SemaphoreName)

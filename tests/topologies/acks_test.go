@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -116,11 +117,11 @@ func TestASilentReplica(t *testing.T) {
 		var events atomic.Int64
 		best := client(s.T, open(), redlatch.Config{
 			Acks: redlatch.AckBestEffort, AckTimeout: ackTimeout,
-			Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) {
-				s.unacknowledged(e.Name, e.Err, 1)
-				events.Add(1)
-			}},
 		})
+		observe.Add(best, observe.Hooks{NotAcknowledged: func(e observe.NotAcknowledgedEvent) {
+			s.unacknowledged(e.Name, e.Err, 1)
+			events.Add(1)
+		}})
 		off := client(s.T, open(), redlatch.Config{AckTimeout: ackTimeout})
 		semaphore, pool := c.Semaphore("semaphore"), c.ExpirableSemaphore("pool")
 		if _, err := semaphore.TrySetPermits(ctx, 2); err != nil {
@@ -282,12 +283,10 @@ func TestWaitingForReplicasIsForbidden(t *testing.T) {
 		for _, command := range []string{"wait", "role"} {
 			s.primary.MustDo("ACL", "SETUSER", "default", "-"+command)
 			for _, policy := range []redlatch.Acks{redlatch.AckAny, redlatch.AckBestEffort} {
-				c := client(s.T, open(), redlatch.Config{
-					Acks: policy,
-					Events: redlatch.Events{NotAcknowledged: func(e redlatch.NotAcknowledgedEvent) {
-						s.Errorf("without %s: %v", command, e.Err)
-					}},
-				})
+				c := client(s.T, open(), redlatch.Config{Acks: policy})
+				observe.Add(c, observe.Hooks{NotAcknowledged: func(e observe.NotAcknowledgedEvent) {
+					s.Errorf("without %s: %v", command, e.Err)
+				}})
 				h, err := c.Lock(command).Acquire(ctx)
 				if err != nil {
 					s.Errorf("without %s: Acquire: %v", command, err)

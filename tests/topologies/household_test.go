@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -70,13 +71,13 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 	}
 	cfg := redlatch.Config{WatchdogTimeout: lease, OutageTimeout: 4 * generous} // see refused
 	h.b = client(t, open(), cfg)
-	cfg.Events.RenewFailed = func(redlatch.RenewFailedEvent) {
+	h.a = client(t, open(), cfg)
+	observe.Add(h.a, observe.Hooks{RenewFailed: func(observe.RenewFailedEvent) {
 		select {
 		case h.failed <- struct{}{}:
 		default:
 		}
-	}
-	h.a = client(t, open(), cfg)
+	}})
 
 	h.lock("lock", (*redlatch.Client).Lock)
 	h.lock("lease", (*redlatch.Client).Lock, redlatch.Lease(longLease))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // outOfMemory: what is held is kept, passed on in its process and let go, but Redis
@@ -56,8 +57,9 @@ func (h *household) nestAndLineUp() (passOn func()) {
 	waiting := make(chan struct{}, 10)
 	c := client(h.T, h.open(), redlatch.Config{
 		WatchdogTimeout: longLease, // what has not been confirmed for a third of it is not passed on
-		SlowWait:        time.Millisecond, Events: redlatch.Events{SlowWait: func(redlatch.SlowWaitEvent) { waiting <- struct{}{} }},
+		SlowWait:        time.Millisecond,
 	})
+	observe.Add(c, observe.Hooks{SlowWait: func(observe.SlowWaitEvent) { waiting <- struct{}{} }})
 	locks := []*redlatch.Lock{c.Lock(h.of("nest")), c.ReadWriteLock(h.of("nest-write")).Write(), c.GroupLock(h.of("nest-group"), "x")}
 	got := make(chan error, len(locks))
 	var holds [][2]*redlatch.Hold

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // An Acker is a tap whose server has replicas, so many as it is told. They
@@ -116,18 +117,18 @@ func (d *Acker) BreakNow() {
 
 // Acking returns a client whose server has so many replicas, of which so many
 // acknowledge.
-func (w *World) Acking(cfg redlatch.Config, replicas, acking int) (*redlatch.Client, *Acker) {
+func (w *World) Acking(cfg redlatch.Config, replicas, acking int, of ...observe.Hooks) (*redlatch.Client, *Acker) {
 	w.Helper()
 	d := &Acker{}
 	d.Follow(replicas, acking)
-	return w.AckingWith(cfg, d), d
+	return w.AckingWith(cfg, d, of...), d
 }
 
 // AckingWith is Acking, with this acker.
-func (w *World) AckingWith(cfg redlatch.Config, d *Acker) *redlatch.Client {
+func (w *World) AckingWith(cfg redlatch.Config, d *Acker, of ...observe.Hooks) *redlatch.Client {
 	w.Helper()
 	d.Redis = w.Driver()
-	return w.ClientWith(d, cfg)
+	return w.ClientWith(d, cfg, of...)
 }
 
 // WantAck checks that err says that so many of so many replicas acknowledged

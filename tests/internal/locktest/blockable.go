@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // A Blockable driver pretends that every script does what it should, until it
@@ -54,17 +55,17 @@ func (b *Blockable) Traits() driver.Traits {
 }
 
 // Pretending returns a client whose driver does nothing.
-func Pretending(tb testing.TB, events redlatch.Events) *redlatch.Client {
+func Pretending(tb testing.TB, of ...observe.Hooks) *redlatch.Client {
 	tb.Helper()
 	end := make(chan struct{})
 	tb.Cleanup(func() { close(end) })
-	return ClientOf(tb, &Blockable{End: end}, redlatch.Config{Events: events})
+	return Observed(ClientOf(tb, &Blockable{End: end}, redlatch.Config{}), of...)
 }
 
 // PairAllocs returns how often a lock of such a client allocates when it is acquired and released.
-func PairAllocs(t *testing.T, events redlatch.Events) float64 {
+func PairAllocs(t *testing.T, c *redlatch.Client) float64 {
 	t.Helper()
-	l := Pretending(t, events).Lock("orders")
+	l := c.Lock("orders")
 	return testing.AllocsPerRun(2000, func() {
 		h, err := l.Acquire(bg)
 		if err == nil {

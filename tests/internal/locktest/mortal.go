@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // A Mortal client is one whose process can vanish.
@@ -17,19 +18,19 @@ type Mortal struct {
 	Takes  atomic.Int64
 	events struct {
 		sync.Mutex
-		requeued []redlatch.RequeuedEvent
+		requeued []observe.RequeuedEvent
 	}
 }
 
 // Mortal returns a client that lives, as yet.
 func (w *World) Mortal() *Mortal {
 	m := &Mortal{}
-	cfg := redlatch.Config{OutageTimeout: time.Hour, Events: redlatch.Events{Requeued: func(e redlatch.RequeuedEvent) {
+	requeued := observe.Hooks{Requeued: func(e observe.RequeuedEvent) {
 		m.events.Lock()
 		defer m.events.Unlock()
 		m.events.requeued = append(m.events.requeued, e)
-	}}}
-	m.Client = w.Tapped(cfg, &Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+	}}
+	m.Client = w.Tapped(redlatch.Config{OutageTimeout: time.Hour}, &Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if m.Dead.Load() {
 			return driver.Reply{}, ErrReplyLost
 		}
@@ -37,7 +38,7 @@ func (w *World) Mortal() *Mortal {
 			m.Takes.Add(1)
 		}
 		return next()
-	}})
+	}}, requeued)
 	return m
 }
 

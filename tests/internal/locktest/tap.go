@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/observe"
 )
 
 // A Tap sits between a client and its driver and can hold back, repeat or lose
@@ -104,7 +105,7 @@ func (d *Tap) OnBreak(f func(string)) func() {
 }
 
 // Tapped returns a client with the tap between it and its driver.
-func (w *World) Tapped(cfg redlatch.Config, d *Tap) *redlatch.Client {
+func (w *World) Tapped(cfg redlatch.Config, d *Tap, of ...observe.Hooks) *redlatch.Client {
 	w.Helper()
 	d.Redis = w.Driver()
 	c, err := redlatch.New(d, cfg)
@@ -112,7 +113,7 @@ func (w *World) Tapped(cfg redlatch.Config, d *Tap) *redlatch.Client {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { _ = c.Close() }) // an error is what the test may be about
-	return c
+	return Observed(c, of...)
 }
 
 // ErrReplyLost is the error of a request whose outcome nobody knows.

@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/pipe"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
@@ -89,9 +90,9 @@ func WithSeeds(t *testing.T, n uint64, f func(w *World, seed uint64)) {
 }
 
 // Client returns a client of its own connection pool, as another process has.
-func (w *World) Client(cfg redlatch.Config) *redlatch.Client {
+func (w *World) Client(cfg redlatch.Config, of ...observe.Hooks) *redlatch.Client {
 	w.Helper()
-	return w.ClientWith(w.Driver(), cfg)
+	return w.ClientWith(w.Driver(), cfg, of...)
 }
 
 // ClientOver is Client, over a network on which a script takes its time: from
@@ -109,7 +110,7 @@ func (w *World) ClientOver(rtt time.Duration, cfg redlatch.Config) *redlatch.Cli
 }
 
 // ClientWith is Client, with this driver.
-func (w *World) ClientWith(d driver.Redis, cfg redlatch.Config) *redlatch.Client {
+func (w *World) ClientWith(d driver.Redis, cfg redlatch.Config, of ...observe.Hooks) *redlatch.Client {
 	w.Helper()
 	c, err := redlatch.New(d, cfg)
 	if err != nil {
@@ -120,6 +121,14 @@ func (w *World) ClientWith(d driver.Redis, cfg redlatch.Config) *redlatch.Client
 			w.Error(err)
 		}
 	})
+	return Observed(c, of...)
+}
+
+// Observed returns c, with hooks that call these functions.
+func Observed(c *redlatch.Client, of ...observe.Hooks) *redlatch.Client {
+	for _, h := range of {
+		observe.Add(c, h)
+	}
 	return c
 }
 
