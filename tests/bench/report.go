@@ -137,8 +137,8 @@ func (r record) sections(b *strings.Builder, wanted func(scenario) bool, render 
 const floorLegend = `
 The floor is what two plain script calls cost. It excludes nobody, and it has no trust window, no context of a hold and
 no watchdog. Unless a name says *no cancel*, each goroutine passes contexts of its own that can be cancelled, as those
-of real callers can. With such contexts rueidis cannot use its shortest path. On go-redis they cost redlatch an entry in a
-list for each request, because a caller of redlatch returns when its context ends, and go-redis does not.
+of real callers can. With such contexts rueidis cannot use its shortest path. On go-redis they cost redlatch a second
+goroutine for a request, unless the server answers promptly: go-redis does not return when a context ends.
 `
 
 const uncontendedLegend = `A pair is one acquire and one release. The first tables compare redlatch with the floor on the same client library, by
