@@ -95,7 +95,7 @@ func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 //
 // Members are never handed off within the process: each acquisition asks the server.
 func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error) {
-	_, hold, err := m.acquire(ctx, opts, patience{}, m.callSite(1))
+	_, hold, err := m.acquire(ctx, opts, patience{}, m.callSite())
 	return hold, err
 }
 
@@ -104,7 +104,7 @@ func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error)
 // (or so many that there is no majority) it returns a *BusyError, releases the
 // others and changes nothing.
 func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*MultiHold, error) {
-	_, hold, err := m.acquire(ctx, opts, atMost(wait), m.callSite(1))
+	_, hold, err := m.acquire(ctx, opts, atMost(wait), m.callSite())
 	return hold, err
 }
 
@@ -115,7 +115,7 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts 
 	if f == nil {
 		return errNilFunction
 	}
-	ctx, hold, err := m.acquire(ctx, opts, patience{}, m.callSite(1))
+	ctx, hold, err := m.acquire(ctx, opts, patience{}, m.callSite())
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (m *Multi) TryDo(ctx context.Context, wait time.Duration, f func(ctx contex
 	if f == nil {
 		return false, errNilFunction
 	}
-	ctx, hold, err := m.acquire(ctx, opts, atMost(wait), m.callSite(1))
+	ctx, hold, err := m.acquire(ctx, opts, atMost(wait), m.callSite())
 	if err != nil {
 		return false, err
 	}
@@ -135,10 +135,10 @@ func (m *Multi) TryDo(ctx context.Context, wait time.Duration, f func(ctx contex
 }
 
 // callSite is Client.callSite of the first member's client that tells it to anybody.
-func (m *Multi) callSite(skip int) callsite.Site {
+func (m *Multi) callSite() callsite.Site {
 	for _, l := range m.members {
 		if l != nil && l.c.report.hooks.Sites.Load() {
-			return callsite.Caller(skip + 1)
+			return callsite.Caller(2)
 		}
 	}
 	return 0

@@ -29,7 +29,7 @@ type Claim struct {
 	Mode    string        // of a read-write lock: "read" or "write"; else empty
 	Owner   string        // owner id of a hold, id of a permit; empty for a waiter that has none
 	Since   time.Time     // when it was acquired, or the wait began
-	Until   time.Time     // of a hold: when its trust window ends unless it is renewed; of a waiter: when its Wait ends; zero: open
+	Until   time.Time     // of a hold: when its trust window ends unless it is renewed; of a waiter: when its wait ends; zero: open
 	Renewed bool          // the watchdog keeps it
 	Token   int64         // fencing token, 0 if none
 	Count   int           // how often the owner has entered, as Redis shows it, or permits wanted
