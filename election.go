@@ -70,7 +70,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	case lead == nil:
 		return errNilFunction
 	}
-	at := e.c.callSite(1)
+	at := e.c.callSite()
 	return e.c.elections.Run(ctx, &election.Candidate{
 		Name: e.Name(),
 		Campaign: func(ctx context.Context) (context.Context, election.Hold, error) {

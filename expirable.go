@@ -75,14 +75,14 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 // the name or an option cannot be used, ErrClosed after Close or Shutdown, or the error
 // with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, opts, patience{}, s.c.callSite(1))
+	_, ps, err := s.acquire(ctx, 1, opts, patience{}, s.c.callSite())
 	return one(ps, err)
 }
 
 // AcquireMany waits for n permits at once: it gets all of them or none. See
 // Acquire. If there are never n permits in all, it waits for its context's end.
 func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, opts, patience{}, s.c.callSite(1))
+	_, ps, err := s.acquire(ctx, n, opts, patience{}, s.c.callSite())
 	return many(ps, err)
 }
 
@@ -90,13 +90,13 @@ func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Opt
 // of 0 it acquires a permit if one is free at once, and overtakes no caller of this process
 // that waits for one. Else it returns a *BusyError and changes nothing.
 func (s *ExpirableSemaphore) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, opts, atMost(wait), s.c.callSite(1))
+	_, ps, err := s.acquire(ctx, 1, opts, atMost(wait), s.c.callSite())
 	return one(ps, err)
 }
 
 // TryAcquireMany acquires n permits as TryAcquire acquires one: all of them or none.
 func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait time.Duration, opts ...Option) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, opts, atMost(wait), s.c.callSite(1))
+	_, ps, err := s.acquire(ctx, n, opts, atMost(wait), s.c.callSite())
 	return many(ps, err)
 }
 
@@ -107,14 +107,14 @@ func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait tim
 // Do returns f's error. If the permit was lost while f ran, ErrLost is joined to it once. If
 // there was no permit, Do does not call f, and returns Acquire's error.
 func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
-	_, err := s.do(ctx, patience{}, f, opts, s.c.callSite(1))
+	_, err := s.do(ctx, patience{}, f, opts, s.c.callSite())
 	return err
 }
 
 // TryDo does what Do does, and waits for the permit no longer than wait, as TryAcquire does. It says whether
 // it called f. If it did not, because there was no permit, the error is a *BusyError.
 func (s *ExpirableSemaphore) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
-	return s.do(ctx, atMost(wait), f, opts, s.c.callSite(1))
+	return s.do(ctx, atMost(wait), f, opts, s.c.callSite())
 }
 
 func (s *ExpirableSemaphore) do(ctx context.Context, wait patience, f func(ctx context.Context) error, opts []Option, at callsite.Site) (ran bool, err error) {

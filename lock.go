@@ -71,7 +71,7 @@ func (l *Lock) Name() string { return l.spec.Name() }
 //   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx descends;
 //   - the error of a server that refuses: wrong password, no permission, a key of another type.
 func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, opts, patience{}, l.c.callSite(1))
+	_, hold, err := l.acquire(ctx, opts, patience{}, l.c.callSite())
 	return hold, err
 }
 
@@ -84,7 +84,7 @@ func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 // returns a *BusyError with its holder, and changes nothing.
 // If the server does not answer, such a call goes on for Config.OutageTimeout, or until ctx ends.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, opts, atMost(wait), l.c.callSite(1))
+	_, hold, err := l.acquire(ctx, opts, atMost(wait), l.c.callSite())
 	return hold, err
 }
 
@@ -113,13 +113,13 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, wait patience, at cal
 	return ctx, hold, err
 }
 
-// callSite returns the call site skip frames above its caller, if there is
+// callSite returns the call site of its caller's caller, if there is
 // anybody to tell it to: to find it takes a good part of a hand-off's time.
-func (c *Client) callSite(skip int) callsite.Site {
+func (c *Client) callSite() callsite.Site {
 	if !c.report.hooks.Sites.Load() {
 		return 0
 	}
-	return callsite.Caller(skip + 1)
+	return callsite.Caller(2)
 }
 
 // waitSite returns the call site of its caller's caller, which may wait for something but will hold nothing of which
@@ -144,7 +144,7 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 	if f == nil {
 		return errNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, opts, patience{}, l.c.callSite(1))
+	ctx, hold, err := l.acquire(ctx, opts, patience{}, l.c.callSite())
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (l *Lock) TryDo(ctx context.Context, wait time.Duration, f func(ctx context
 	if f == nil {
 		return false, errNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, opts, atMost(wait), l.c.callSite(1))
+	ctx, hold, err := l.acquire(ctx, opts, atMost(wait), l.c.callSite())
 	if err != nil {
 		return false, err
 	}
