@@ -149,7 +149,7 @@ func TestAUserThatMayNotUseAChannelIsTold(t *testing.T) {
 				args := append([]string{"--user", "default", "on", "nopass", "~*", "resetchannels", "+@all"}, strings.Fields(x.rights)...)
 				s := testserver.Start(t, kind, args...)
 				for _, adapter := range drivers.Adapters {
-					c := locktest.ClientOf(t, adapter.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
+					c := locktest.ClientOf(t, adapter.Open(t, drivers.Single(s.Addr())), redlatch.Config{OutageTimeout: locktest.Generous}) // twenty servers begin at once
 					p, err := c.Participants(t.Context(), redlatch.Question{})
 					switch {
 					case p.Silent != -1:
