@@ -37,10 +37,11 @@ func children(t *testing.T, pid int) []int {
 func TestDemoWorkersDieWithIt(t *testing.T) {
 	t.Parallel()
 	j, _, _ := startDemo(t)
-	workers := children(t, j.cmd.Process.Pid)
-	if len(workers) != 4 {
-		t.Fatalf("workers: %v", workers)
-	}
+	var workers []int // the first one may be at work before the others have been started
+	eventually(t, "four workers", func() bool {
+		workers = children(t, j.cmd.Process.Pid)
+		return len(workers) == 4
+	}, j.output)
 	j.signal(unix.SIGKILL)
 	j.wait()
 	for _, pid := range workers {
