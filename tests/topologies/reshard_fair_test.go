@@ -31,8 +31,9 @@ func TestNobodyLosesItsPlaceWhileASlotMoves(t *testing.T) {
 			var clients []*redlatch.Client
 			for _, who := range []string{"a", "b", "c"} {
 				clients = append(clients, client(t, adapter.Open(t, drivers.Cluster(c)), redlatch.Config{
-					ServerName: who,
-					Acks:       redlatch.AckOff, // or a waiter is not given the lock, but told to take it, which has to wait for the move
+					ServerName:    who,
+					OutageTimeout: 2 * locktest.Generous,
+					Acks:          redlatch.AckOff, // or a waiter is not given the lock, but told to take it, which has to wait for the move
 				}))
 			}
 			for n := range 2*fairParts + 1 {
@@ -93,8 +94,8 @@ func queueMoves(t *testing.T, c *testserver.Cluster, name string, n int, clients
 	close(begins)
 	over := make(chan error, 1)
 	go func() { over <- a.Release(context.WithoutCancel(t.Context())) }()
-	if n == 0 { // they go on at the old node
-		within(t, "all have had it at the old node", func() bool { return len(has) == waiters })
+	if n == 0 { // they go on at the old node, but for one who has been given it as the last, and missed the message: nothing is left to ask about
+		within(t, "they have had it at the old node", func() bool { return len(has) >= waiters-1 })
 	}
 	m.Finish()
 	if err := <-over; err != nil {
