@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -86,7 +87,9 @@ func (b *Barrier) Await(ctx context.Context, at callsite.Site) (index int, err e
 		return -1, request.ErrClosed
 	}
 	defer b.all.Part()
-	b.all.leaving.await(ctx, b.Key, request.AttemptTimeout(b.all.Server.Length), b.all.Server.Done)
+	if left := b.all.leaving.over(b.Key); left != nil {
+		_, _ = request.Pause(ctx, b.all.Server.Done, left, time.Time{}, request.AttemptTimeout(b.all.Server.Length))
+	}
 	a, err := b.arrive(ctx)
 	if err != nil {
 		return -1, err
@@ -196,9 +199,9 @@ func (b *Barrier) leave(a arrival) {
 	if a.generation == "" { // a place that nobody can have
 		return
 	}
-	b.all.leaving.begin(b.Key)
+	b.all.leaving.add(b.Key, 1)
 	b.all.leavers.Add(wire.BarrierKeys(b.Key, a.generation)[1], a.id, func(all []string) {
-		defer b.all.leaving.end(b.Key, len(all))
+		defer b.all.leaving.add(b.Key, -len(all))
 		args := append([]string{a.generation, b.channel}, all...)
 		for {
 			o := b.call(lua.BarrierLeave, a.generation, args...)

@@ -1,59 +1,39 @@
 package barrier
 
 import (
-	"context"
 	"sync"
-	"time"
+
+	"github.com/redlatch/redlatch/internal/queue"
 )
 
-// departures are the callers of this client that leave barriers, and have not been heard to have left. Who arrives
-// meanwhile would meet them, and take for another party what is the place of one that has given up.
+// departures are the callers of this client that leave barriers, and of which the server has not yet confirmed it. A
+// caller that arrived meanwhile would take the place of one that has given up for another party.
 type departures struct {
 	mu sync.Mutex
-	of map[string]*departure // by the barrier's key
+	of map[string]*queue.Pending // by the barrier's key
 }
 
-type departure struct {
-	n    int
-	over chan struct{} // closed when all have left
-}
-
-func (d *departures) begin(key string) {
+// add counts so many more, or fewer, that leave a barrier.
+func (d *departures) add(key string, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.of == nil {
-		d.of = make(map[string]*departure)
+		d.of = make(map[string]*queue.Pending)
 	}
 	if d.of[key] == nil {
-		d.of[key] = &departure{over: make(chan struct{})}
+		d.of[key] = &queue.Pending{}
 	}
-	d.of[key].n++
-}
-
-func (d *departures) end(key string, n int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	x := d.of[key]
-	if x.n -= n; x.n == 0 {
-		close(x.over)
+	if d.of[key].Add(n); d.of[key].Count() == 0 {
 		delete(d.of, key)
 	}
 }
 
-// await waits until those have left who are leaving, for no longer than most.
-func (d *departures) await(ctx context.Context, key string, most time.Duration, done <-chan struct{}) {
+// over returns a channel that is closed when nobody leaves a barrier any more; nil if nobody does.
+func (d *departures) over(key string) <-chan struct{} {
 	d.mu.Lock()
-	x := d.of[key]
-	d.mu.Unlock()
-	if x == nil {
-		return
+	defer d.mu.Unlock()
+	if d.of[key] == nil {
+		return nil
 	}
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-x.over:
-	case <-ctx.Done():
-	case <-done:
-	case <-timer.C:
-	}
+	return d.of[key].None()
 }
