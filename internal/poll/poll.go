@@ -53,6 +53,9 @@ func (ps *Polls) Wait(ctx context.Context, key, channel string, q Question) erro
 	if ps.server.Closed() {
 		return request.ErrClosed
 	}
+	if ctx.Err() != nil {
+		return request.ContextError(ctx)
+	}
 	w := &waitq.Waiter[Question]{Want: q, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Site: q.About.Site, Owner: q.About.Owner}}
 	p := ps.all.Get(key, func() *poll {
 		p := &poll{ps: ps, key: key, about: claim.Claim{Name: q.About.Name, Kind: q.About.Kind}, channel: channel}

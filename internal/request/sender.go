@@ -229,7 +229,7 @@ func (b *batch) run(ctx context.Context, o *Call) (reply driver.Reply, err error
 // batch has been answered there are none for a moment.
 func (s *sender) beginLocked(now time.Time) int {
 	if s.asked.IsZero() || s.count == 0 && now.Sub(s.ended) > lull {
-		s.asked = now
+		s.asked, s.why = now, nil // what failed before the lull says nothing of now
 	}
 	s.load += s.count - s.load/smooth
 	s.count++

@@ -358,22 +358,39 @@ func TestALostRequestIsNotToldAsAHeldLock(t *testing.T) {
 	})
 }
 
-// The last request failed an hour ago. That says nothing of the server now.
+// The last request failed an hour ago. That says nothing of the server now, neither before it is asked again nor while it
+// is about to answer.
 func TestAnOldFailureIsNotToldToALaterCaller(t *testing.T) {
 	ctx := context.Background()
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		var down atomic.Bool
-		c := away(w, &down)
+		var down, slow atomic.Bool
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Notes: true, Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			switch {
+			case down.Load():
+				time.Sleep(100 * time.Millisecond)
+				return driver.Reply{}, locktest.ErrReplyLost
+			case slow.Load():
+				time.Sleep(20 * time.Millisecond)
+			}
+			return next()
+		}})
 		down.Store(true)
 		if _, err := c.Lock("x").Info(ctx); !errors.Is(err, redlatch.ErrUnavailable) {
 			t.Error(err)
 		}
 		down.Store(false)
+		slow.Store(true)
 		time.Sleep(time.Hour)
 		ended, end := context.WithCancel(ctx)
 		end()
 		if err := c.CountDownLatch("latch").Wait(ended); !errors.Is(err, context.Canceled) || errors.Is(err, redlatch.ErrUnavailable) {
-			t.Error(err)
+			t.Error("before it is asked:", err)
 		}
+		short, end := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer end()
+		if err := c.CountDownLatch("latch").Wait(short); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redlatch.ErrUnavailable) {
+			t.Error("while it is about to answer:", err)
+		}
+		time.Sleep(time.Minute)
 	})
 }
