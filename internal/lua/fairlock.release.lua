@@ -20,7 +20,7 @@ if #others > 0 then
   nobody = leave(others)
 end
 if held > 0 or #some == 0 then
-  give(ARGV[1], holder, nobody)
+  give(ARGV[1], some, nobody)
 elseif not nobody then
   front()
 end

@@ -3,9 +3,11 @@
 -- KEYS lock
 -- ARGV channel owner... (no channel: nobody is told)
 -- returns 1 if the lock was released, 0 if none of these owners has it
--- include forced
-local freed = forced(2)
-if freed == 1 and ARGV[1] ~= '' then
+local freed = 0
+for i = 2, #ARGV, 1000 do -- Lua cannot pass any number of arguments
+  freed = freed + redis.call('HDEL', KEYS[1], unpack(ARGV, i, math.min(i + 999, #ARGV)))
+end
+if freed > 0 and ARGV[1] ~= '' then
   redis.call('PUBLISH', ARGV[1], '0')
 end
-return freed
+return math.min(1, freed)

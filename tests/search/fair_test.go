@@ -591,6 +591,16 @@ func fairSearches() []*search {
 		{name: "alive", kind: "zset", ttl: 12_000, content: []string{ids[a1][:36], score(0, 0)}},
 	}
 	own.asks[2].may = func(s *state) bool { return s.minds[b2].phase == idle }
+	several := f.moving("several have it, and are forced", 0, 2, f.forces(a1), f.lineUp(b1, 1, "1"))
+	several.seed = []key{
+		{name: "lock", kind: "hash", content: []string{ids[a1], "1", ids[a2], "1"}, ttl: 6000},
+		{name: "queue", kind: "list", content: []string{ids[b1]}},
+		{name: "timeouts", kind: "zset", content: []string{ids[b1], score(1, 0.5)}},
+		{name: "alive", kind: "zset", ttl: 12_000, content: []string{ids[b1][:36], score(0, 0)}},
+	}
+	several.asks[0].args = append(several.asks[0].args, ids[a2])
+	several.asks[0].may = func(*state) bool { return true }
+	several.calm = func(*explorer, *store, int16) string { return "" } // nobody of them releases it
 	chain := f.search("a loose chain", 1, 4, f.lineUp(b1, 1, "1"), f.leaves(b1, 1), f.redissonLinesUp(1), f.lineUp(a1, 1, "1"), f.lineUp(a2, 1, able), f.leaves(a2, 1))
 	chain.seed = []key{
 		{name: "queue", kind: "list", content: []string{ids[b1], ids[a2], ids[b2]}},
@@ -616,7 +626,7 @@ func fairSearches() []*search {
 	both.asks[2].may = died.asks[2].may
 	old := f.search("a long time", 1, 4, f.lineUp(b1, 2, "1"), f.lineUp(a1, 1, "1"), f.redissonLinesUp(1), waitsLong())
 	return []*search{
-		remnant, own, chain, dead(f), long(f), mixed(f), twins(),
+		remnant, own, several, chain, dead(f), long(f), mixed(f), twins(),
 		refuses("more fields than a lock has", key{name: "lock", kind: "hash", content: many}, f.lineUp(a1, 1, "1")),
 		refuses("WRONGTYPE", key{name: "queue", kind: "hash", content: []string{"what", "else"}}, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.forces(a1)),
 		f.moving("giving", 1, 5, f.lineUp(a1, 1, "1"), f.leaves(a1, 1), f.lineUp(b1, 2, able), f.leaves(b1, 1), f.renews(a1)),
@@ -640,4 +650,4 @@ func fairSearches() []*search {
 	}
 }
 
-func TestSearchFair(t *testing.T) { explore(t, 1_144_103, fairSearches()) }
+func TestSearchFair(t *testing.T) { explore(t, 1_144_513, fairSearches()) }
