@@ -19,7 +19,7 @@ var explained = map[string]string{
 	"token.luainc: elseif ttl < 0 then: negated":                                                  counter,
 	"token.luainc: redis.call('PERSIST', token_key): deleted":                                     counter,
 	"fairlock.take.lua: look(): deleted":                                                          "the front is looked at each time, and the chain stays exact, which costs time: " + chain,
-	"fairlock.luainc: tighten() (4): deleted":                                                     "the next hand-off makes the chain exact; that a poll does, sooner: " + chain,
+	"fairlock.luainc: tighten(true) (2): deleted":                                                 "the next hand-off makes the chain exact; that a poll does, sooner: " + chain,
 	"fairlock.luainc: if not ours(id) then (2): negated":                                          "the chain stays exact, which costs time: " + chain,
 	"fairlock.luainc: n, scored[2 * i - 1], scored[2 * i] = i, now + allowance, id: deleted":      "the same: " + chain,
 }
