@@ -65,7 +65,7 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 // others have gone on at that moment.
 func (b *Barrier) Await(ctx context.Context) (int, error) {
 	index := -1
-	at := b.c.waitSite()
+	at := b.c.engines.WaitSite()
 	e := hooks.Acquisition{Name: b.in.Name(), Kind: string(KindBarrier)}
 	err := b.c.report.observe(ctx, e, false, func(ctx context.Context) (_ bool, err error) {
 		if err := b.usable(ctx); err != nil {

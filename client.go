@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/barrier"
 	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/census"
@@ -48,6 +49,8 @@ type Client struct {
 	twins      twins.Names
 	barriers   *barrier.Barriers
 	elections  election.Elections
+
+	engines bridge.Engines // the same, for the packages beside this one
 
 	dropped holdctx.Dropped
 
@@ -102,7 +105,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
-		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: wholeMillis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
+		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
 		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(c.meet, c.appears),
 	})
 	c.endDriver = lastuser.Begin(redis)
@@ -120,15 +123,19 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
 	c.control = revoke.New(c.locks)
 	c.census = census.Start(census.Options{
-		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
+		Server: c.server, Inspector: c.inspector, Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
 	})
+	c.engines = bridge.Engines{
+		Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites,
+		Server: c.server, Hooks: &c.report.hooks, Twins: &c.twins,
+		Locks: c.locks, Semaphores: c.semaphores, Rates: c.rates, Polls: c.polls, Barriers: c.barriers, Elections: &c.elections,
+		Control: c.control, Inspector: c.inspector, Census: c.census,
+		Observe: c.report.observe,
+	}
 	return c, nil
 }
 
-var _ = bridge.Let(func(client any) bridge.Engines {
-	c := client.(*Client)
-	return bridge.Engines{Hooks: &c.report.hooks, Identity: census.Identity(c.cfg.Identity)}
-})
+var _ = bridge.Let(func(client any) *bridge.Engines { return &client.(*Client).engines })
 
 // appears is called when the client makes its first owner id, by which others will find it in
 // Redis: from now on they can ask who it is, and ask it to let go. A client that only looks
@@ -141,18 +148,9 @@ func (c *Client) appears() {
 // ID returns the client's UUID, the first part of every owner field it writes.
 func (c *Client) ID() string { return c.id }
 
-// usable returns why a call about something with a name cannot go on: it has no context, the
-// client is closed, or the name was refused. After Shutdown the engines refuse by themselves to acquire.
+// usable is Engines.Usable.
 func (c *Client) usable(ctx context.Context, refused error) error {
-	switch {
-	case ctx == nil:
-		return errNilContext
-	case refused != nil:
-		return refused
-	case c.server.Left():
-		return ErrClosed
-	}
-	return nil
+	return c.engines.Usable(ctx, refused)
 }
 
 // Shutdown ends the client as [net/http.Server.Shutdown] ends a server: it begins nothing new, and lets what has begun
@@ -175,7 +173,7 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 // that they want: errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)).
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
-		return errNilContext
+		return args.ErrNilContext
 	}
 	c.server.Stop()
 	late := c.awaitReleases(ctx)

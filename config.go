@@ -1,11 +1,11 @@
 package redlatch
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/invalid"
@@ -140,7 +140,6 @@ type Redisson struct {
 const (
 	defaultWatchdog = 30 * time.Second
 	minWatchdog     = 300 * time.Millisecond
-	minLease        = 20 * time.Millisecond
 	minTokenTTL     = time.Minute
 	maxClockSkew    = time.Hour
 	maxLease        = renew.MaxLease
@@ -208,33 +207,6 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	return c, nil
 }
 
-// checkLease refuses leases that leave no time to trust them.
-func checkLease(d time.Duration) error {
-	if d < minLease {
-		return invalid.Errorf("redlatch: a lease of %v is too short; it must be at least %v, of which %v are the safety margin", d, minLease, renew.Margin(minLease))
-	}
-	if d > maxLease {
-		return invalid.Errorf("redlatch: a lease of %v is too long; leave Lease out, and the watchdog keeps the hold for as long as the process lives", d)
-	}
-	return nil
-}
-
-// wholeMillis rounds a lease up to what Redis counts.
-func wholeMillis(d time.Duration) time.Duration {
-	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
-}
-
-// forEver is a time to live that does not end, as scripts have it.
-const forEver = "0"
-
-// expire lets an object live for d; lives tells it for how many ms, as scripts have them.
-func expire(ctx context.Context, d time.Duration, lives func(ctx context.Context, ms string) (bool, error)) (bool, error) {
-	if d <= 0 || d > maxLease {
-		return false, invalid.Errorf("redlatch: a lifetime of %v; it must be positive and at most %v (Persist lets an object last for ever)", d, maxLease)
-	}
-	return lives(ctx, wire.MillisUp(d))
-}
-
 // An Option changes one acquisition.
 type Option struct {
 	lease, atLeast       time.Duration
@@ -281,32 +253,8 @@ var (
 	ofSeveral = refusals{atLeast: errNothingStays}
 )
 
-// A patience is how long a call waits: for as long as its context lasts, if it is zero.
-type patience struct {
-	bounded bool
-	d       time.Duration
-}
-
-// atMost is the patience of the calls that begin with Try.
-func atMost(d time.Duration) patience { return patience{bounded: true, d: d} }
-
-// end returns until when the call waits; zero: for as long as its context lasts. And it says whether it tries once.
-func (p patience) end() (until time.Time, once bool, err error) {
-	switch {
-	case !p.bounded:
-		return time.Time{}, false, nil
-	case p.d < 0:
-		return time.Time{}, false, invalid.Errorf("redlatch: a wait of %v; it must not be negative, and 0 tries once", p.d)
-	case p.d == 0:
-		return time.Time{}, true, nil
-	case p.d > maxLease: // which is none
-		return time.Time{}, false, nil
-	}
-	return time.Now().Add(p.d), false, nil
-}
-
 // lockParams reads the options of a lock, which is wanted at a place of the user's program.
-func lockParams(opts []Option, wait patience, no *refusals, at callsite.Site) (lock.Params, error) {
+func lockParams(opts []Option, wait args.Patience, no *refusals, at callsite.Site) (lock.Params, error) {
 	o, err := collect(opts, wait, no)
 	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until, Fenced: o.fenced, AtLeast: o.atLeast, At: at}, err
 }
@@ -319,7 +267,7 @@ type options struct {
 }
 
 // collect adds up the options of a call, which does not take all of them.
-func collect(opts []Option, wait patience, no *refusals) (o options, err error) {
+func collect(opts []Option, wait args.Patience, no *refusals) (o options, err error) {
 	for _, p := range opts {
 		if p.hasLease {
 			o.lease, o.hasLease = p.lease, true
@@ -329,7 +277,7 @@ func collect(opts []Option, wait patience, no *refusals) (o options, err error) 
 		}
 		o.fenced = o.fenced || p.fenced
 	}
-	if o.until, o.once, err = wait.end(); err != nil {
+	if o.until, o.once, err = wait.End(); err != nil {
 		return o, err
 	}
 	switch {
@@ -339,10 +287,9 @@ func collect(opts []Option, wait patience, no *refusals) (o options, err error) 
 		return o, no.atLeast
 	}
 	if o.hasLease {
-		if err := checkLease(o.lease); err != nil {
+		if o.lease, err = args.Lease(o.lease); err != nil {
 			return o, err
 		}
-		o.lease = wholeMillis(o.lease)
 	}
 	switch {
 	case o.atLeast < 0 || o.atLeast > maxLease:
@@ -350,7 +297,7 @@ func collect(opts []Option, wait patience, no *refusals) (o options, err error) 
 	case o.hasLease && o.atLeast > o.lease:
 		return o, invalid.Errorf("redlatch: HoldAtLeast(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", o.atLeast, o.lease)
 	case o.atLeast > 0:
-		o.atLeast = wholeMillis(o.atLeast)
+		o.atLeast = args.Millis(o.atLeast)
 	}
 	return o, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/election"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -66,15 +67,15 @@ func (e *Election) Name() string { return e.lock.Name() }
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	switch {
 	case ctx == nil:
-		return errNilContext
+		return args.ErrNilContext
 	case lead == nil:
-		return errNilFunction
+		return args.ErrNilFunction
 	}
-	at := e.c.callSite()
+	at := e.c.engines.HoldSite()
 	return e.c.elections.Run(ctx, &election.Candidate{
 		Name: e.Name(),
 		Campaign: func(ctx context.Context) (context.Context, election.Hold, error) {
-			return e.lock.acquire(ctx, nil, patience{}, at)
+			return e.lock.acquire(ctx, nil, args.Patience{}, at)
 		},
 		Again: func(err error) bool { return IsRetryable(err) || errors.Is(err, ErrUnavailable) },
 		Ended: endedBy,
@@ -121,7 +122,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if ctx == nil {
-			yield(Leader{}, errNilContext)
+			yield(Leader{}, args.ErrNilContext)
 			return
 		}
 		var last Leader

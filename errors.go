@@ -150,12 +150,6 @@ func (e *BusyError) Unwrap() []error {
 	return []error{ErrBusy, e.Cause}
 }
 
-// errNilContext refuses what could not be ended.
-var errNilContext = invalid.Errorf("redlatch: nil context; use context.Background() if nothing is to end the call")
-
-// errNilFunction refuses what could not be called.
-var errNilFunction = invalid.Errorf("redlatch: nil function; there is nothing to run")
-
 // asBusy turns the end of a caller's waiting into e. Other errors stay what they are.
 func asBusy(err error, e BusyError) error {
 	return handoff.GaveUp(err, func(owed int, cause error) error {

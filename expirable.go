@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
@@ -75,14 +76,14 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 // the name or an option cannot be used, ErrClosed after Close or Shutdown, or the error
 // with which the server refused.
 func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, opts, patience{}, s.c.callSite())
+	_, ps, err := s.acquire(ctx, 1, opts, args.Patience{}, s.c.engines.HoldSite())
 	return one(ps, err)
 }
 
 // AcquireMany waits for n permits at once: it gets all of them or none. See
 // Acquire. If there are never n permits in all, it waits for its context's end.
 func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, opts, patience{}, s.c.callSite())
+	_, ps, err := s.acquire(ctx, n, opts, args.Patience{}, s.c.engines.HoldSite())
 	return many(ps, err)
 }
 
@@ -90,13 +91,13 @@ func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Opt
 // of 0 it acquires a permit if one is free at once, and overtakes no caller of this process
 // that waits for one. Else it returns a *BusyError and changes nothing.
 func (s *ExpirableSemaphore) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, opts, atMost(wait), s.c.callSite())
+	_, ps, err := s.acquire(ctx, 1, opts, args.AtMost(wait), s.c.engines.HoldSite())
 	return one(ps, err)
 }
 
 // TryAcquireMany acquires n permits as TryAcquire acquires one: all of them or none.
 func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait time.Duration, opts ...Option) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, opts, atMost(wait), s.c.callSite())
+	_, ps, err := s.acquire(ctx, n, opts, args.AtMost(wait), s.c.engines.HoldSite())
 	return many(ps, err)
 }
 
@@ -107,19 +108,19 @@ func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait tim
 // Do returns f's error. If the permit was lost while f ran, ErrLost is joined to it once. If
 // there was no permit, Do does not call f, and returns Acquire's error.
 func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
-	_, err := s.do(ctx, patience{}, f, opts, s.c.callSite())
+	_, err := s.do(ctx, args.Patience{}, f, opts, s.c.engines.HoldSite())
 	return err
 }
 
 // TryDo does what Do does, and waits for the permit no longer than wait, as TryAcquire does. It says whether
 // it called f. If it did not, because there was no permit, the error is a *BusyError.
 func (s *ExpirableSemaphore) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
-	return s.do(ctx, atMost(wait), f, opts, s.c.callSite())
+	return s.do(ctx, args.AtMost(wait), f, opts, s.c.engines.HoldSite())
 }
 
-func (s *ExpirableSemaphore) do(ctx context.Context, wait patience, f func(ctx context.Context) error, opts []Option, at callsite.Site) (ran bool, err error) {
+func (s *ExpirableSemaphore) do(ctx context.Context, wait args.Patience, f func(ctx context.Context) error, opts []Option, at callsite.Site) (ran bool, err error) {
 	if f == nil {
-		return false, errNilFunction
+		return false, args.ErrNilFunction
 	}
 	ctx, ps, err := s.acquire(ctx, 1, opts, wait, at)
 	if err != nil {
@@ -148,7 +149,7 @@ func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 }
 
 // acquire returns the permits, and the context with which they were acquired.
-func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, wait patience, at callsite.Site) (context.Context, []*permit.Permit, error) {
+func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, wait args.Patience, at callsite.Site) (context.Context, []*permit.Permit, error) {
 	o, err := collect(opts, wait, &ofExpirables)
 	want := permit.Want{N: n, Lease: o.lease, Once: o.once, Permits: s.give, Until: o.until, Site: at}
 	if !s.c.report.hooks.Acquisitions.Load() || ctx == nil {
@@ -247,11 +248,13 @@ func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 // Expire lets the semaphore end when d is over, at least a millisecond, and its permits with it; holders learn that with
 // their next renewal. It says whether there is such a semaphore.
 func (s *ExpirableSemaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
-	return expire(ctx, d, s.lives)
+	return args.Expire(ctx, d, s.lives)
 }
 
 // Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
-func (s *ExpirableSemaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, forEver) }
+func (s *ExpirableSemaphore) Persist(ctx context.Context) (bool, error) {
+	return s.lives(ctx, args.ForEver)
+}
 
 func (s *ExpirableSemaphore) lives(ctx context.Context, ms string) (bool, error) {
 	if err := s.usable(ctx); err != nil {
@@ -318,10 +321,10 @@ func (s *ExpirableSemaphore) Extend(ctx context.Context, id string, d time.Durat
 	if p := s.in.Live(raw[0]); p != nil {
 		return extendPermit(ctx, p, d)
 	}
-	if err := checkLease(d); err != nil {
+	if d, err = args.Lease(d); err != nil {
 		return err
 	}
-	return s.in.Extend(ctx, raw[0], wholeMillis(d))
+	return s.in.Extend(ctx, raw[0], d)
 }
 
 // LeaseLeft returns for how long Redis keeps a permit unless somebody extends it,

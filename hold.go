@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 )
 
@@ -104,7 +104,7 @@ func (h *Hold) With(ctx context.Context) context.Context {
 // TTL, and a later request may free it sooner.
 func (h *Hold) Release(ctx context.Context) error {
 	if ctx == nil {
-		return errNilContext
+		return args.ErrNilContext
 	}
 	h.leash.TakeOff()
 	return h.in.Release(ctx)
@@ -118,7 +118,7 @@ func (h *Hold) Release(ctx context.Context) error {
 // After any other error the lease may have been raised or not; Expires says what can be
 // relied on.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
-	d, err := extension(ctx, d, h.in.Watchdog, "holds")
+	d, err := args.Extension(ctx, d, h.in.Watchdog, "holds")
 	if err != nil {
 		return err
 	}
@@ -126,15 +126,4 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	return h.in.Extend(ctx, time.Time{}, d)
-}
-
-// extension checks what Extend is given, and returns the lease as Redis counts it.
-func extension(ctx context.Context, d time.Duration, watchdog bool, what string) (time.Duration, error) {
-	switch {
-	case ctx == nil:
-		return 0, errNilContext
-	case watchdog:
-		return 0, invalid.Errorf("redlatch: Extend is for %s acquired with Lease; the watchdog extends this one by itself", what)
-	}
-	return wholeMillis(d), checkLease(d)
 }

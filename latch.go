@@ -94,7 +94,7 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 // ErrUnavailable if the server did not answer meanwhile. IsRetryable is false for it, as for
 // all that ended with their context; waiting again with another one loses nothing.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
-	at := l.c.waitSite()
+	at := l.c.engines.WaitSite()
 	return l.c.report.observe(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(KindLatch)}, false, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -71,7 +72,7 @@ func (l *Lock) Name() string { return l.spec.Name() }
 //   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx descends;
 //   - the error of a server that refuses: wrong password, no permission, a key of another type.
 func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, opts, patience{}, l.c.callSite())
+	_, hold, err := l.acquire(ctx, opts, args.Patience{}, l.c.engines.HoldSite())
 	return hold, err
 }
 
@@ -84,14 +85,14 @@ func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 // returns a *BusyError with its holder, and changes nothing.
 // If the server does not answer, such a call goes on for Config.OutageTimeout, or until ctx ends.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, opts, atMost(wait), l.c.callSite())
+	_, hold, err := l.acquire(ctx, opts, args.AtMost(wait), l.c.engines.HoldSite())
 	return hold, err
 }
 
 // acquire returns the hold, and the context with which it was acquired.
-func (l *Lock) acquire(ctx context.Context, opts []Option, wait patience, at callsite.Site) (context.Context, *Hold, error) {
+func (l *Lock) acquire(ctx context.Context, opts []Option, wait args.Patience, at callsite.Site) (context.Context, *Hold, error) {
 	if ctx == nil {
-		return nil, nil, errNilContext
+		return nil, nil, args.ErrNilContext
 	}
 	p, err := lockParams(opts, wait, &ofLocks, at)
 	var a *acquisition
@@ -113,24 +114,6 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, wait patience, at cal
 	return ctx, hold, err
 }
 
-// callSite returns the call site of its caller's caller, if there is
-// anybody to tell it to: to find it takes a good part of a hand-off's time.
-func (c *Client) callSite() callsite.Site {
-	if !c.report.hooks.Sites.Load() {
-		return 0
-	}
-	return callsite.Caller(2)
-}
-
-// waitSite returns the call site of its caller's caller, which may wait for something but will hold nothing of which
-// somebody could be told.
-func (c *Client) waitSite() callsite.Site {
-	if !c.cfg.CallSites {
-		return 0
-	}
-	return callsite.Caller(2)
-}
-
 // Do acquires the lock, calls f and releases the lock, also if f panics or
 // calls runtime.Goexit. f's context is ctx together with the hold's end: see
 // Hold.With.
@@ -142,9 +125,9 @@ func (c *Client) waitSite() callsite.Site {
 // In f, HoldFrom returns the hold.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	if f == nil {
-		return errNilFunction
+		return args.ErrNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, opts, patience{}, l.c.callSite())
+	ctx, hold, err := l.acquire(ctx, opts, args.Patience{}, l.c.engines.HoldSite())
 	if err != nil {
 		return err
 	}
@@ -156,9 +139,9 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 // a *BusyError, which says who has it.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
 	if f == nil {
-		return false, errNilFunction
+		return false, args.ErrNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, opts, atMost(wait), l.c.callSite())
+	ctx, hold, err := l.acquire(ctx, opts, args.AtMost(wait), l.c.engines.HoldSite())
 	if err != nil {
 		return false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/multi"
 )
@@ -82,7 +83,7 @@ func (h *MultiHold) With(ctx context.Context) context.Context {
 // lost. After the first call it returns ErrNotHeld.
 func (h *MultiHold) Release(ctx context.Context) error {
 	if ctx == nil {
-		return errNilContext
+		return args.ErrNilContext
 	}
 	h.leash.TakeOff()
 	return h.in.Release(ctx)
@@ -92,7 +93,7 @@ func (h *MultiHold) Release(ctx context.Context) error {
 // at the same time. It returns nil if that succeeded for every member, or for a
 // majority of a RedLock's; else the members' errors, joined.
 func (h *MultiHold) Extend(ctx context.Context, d time.Duration) error {
-	d, err := extension(ctx, d, h.in.Watchdog(), "holds")
+	d, err := args.Extension(ctx, d, h.in.Watchdog(), "holds")
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
@@ -95,7 +96,7 @@ func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 //
 // Members are never handed off within the process: each acquisition asks the server.
 func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error) {
-	_, hold, err := m.acquire(ctx, opts, patience{}, m.callSite())
+	_, hold, err := m.acquire(ctx, opts, args.Patience{}, m.callSite())
 	return hold, err
 }
 
@@ -104,7 +105,7 @@ func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error)
 // (or so many that there is no majority) it returns a *BusyError, releases the
 // others and changes nothing.
 func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*MultiHold, error) {
-	_, hold, err := m.acquire(ctx, opts, atMost(wait), m.callSite())
+	_, hold, err := m.acquire(ctx, opts, args.AtMost(wait), m.callSite())
 	return hold, err
 }
 
@@ -113,9 +114,9 @@ func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration, opts ...Opti
 // of Lock.Do.
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
 	if f == nil {
-		return errNilFunction
+		return args.ErrNilFunction
 	}
-	ctx, hold, err := m.acquire(ctx, opts, patience{}, m.callSite())
+	ctx, hold, err := m.acquire(ctx, opts, args.Patience{}, m.callSite())
 	if err != nil {
 		return err
 	}
@@ -125,9 +126,9 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts 
 // TryDo does what Do does, and waits no longer than wait: see Lock.TryDo.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
 	if f == nil {
-		return false, errNilFunction
+		return false, args.ErrNilFunction
 	}
-	ctx, hold, err := m.acquire(ctx, opts, atMost(wait), m.callSite())
+	ctx, hold, err := m.acquire(ctx, opts, args.AtMost(wait), m.callSite())
 	if err != nil {
 		return false, err
 	}
@@ -175,9 +176,9 @@ func (m *Multi) ForceRelease(ctx context.Context) (bool, error) {
 }
 
 // acquire returns the hold, and the context with which it was acquired.
-func (m *Multi) acquire(ctx context.Context, opts []Option, wait patience, at callsite.Site) (context.Context, *MultiHold, error) {
+func (m *Multi) acquire(ctx context.Context, opts []Option, wait args.Patience, at callsite.Site) (context.Context, *MultiHold, error) {
 	if ctx == nil {
-		return nil, nil, errNilContext
+		return nil, nil, args.ErrNilContext
 	}
 	p, err := lockParams(opts, wait, &ofSeveral, at)
 	if m.err != nil {

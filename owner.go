@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/lock"
 )
 
@@ -42,7 +43,8 @@ func (l *Lock) ExtendOwner(ctx context.Context, owner string, d time.Duration) e
 	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
 		return err
 	}
-	if err := checkLease(d); err != nil {
+	d, err := args.Lease(d)
+	if err != nil {
 		return err
 	}
 	is, err := l.spec.ExtendOwner(ctx, owner, d)

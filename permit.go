@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/permit"
@@ -76,7 +77,7 @@ func (p *Permit) With(ctx context.Context) context.Context {
 // free it sooner.
 func (p *Permit) Release(ctx context.Context) error {
 	if ctx == nil {
-		return errNilContext
+		return args.ErrNilContext
 	}
 	p.leash.TakeOff()
 	return p.in.Release(ctx)
@@ -94,7 +95,7 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 }
 
 func extendPermit(ctx context.Context, p *permit.Permit, d time.Duration) error {
-	d, err := extension(ctx, d, p.Kept(), "permits")
+	d, err := args.Extension(ctx, d, p.Kept(), "permits")
 	if err != nil {
 		return err
 	}

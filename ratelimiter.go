@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/inspect"
@@ -155,14 +156,14 @@ func (l *RateLimiter) settable(ctx context.Context, r Rate) error {
 // UpdateRate; these leave the end where it is if neither the old rate nor the new one has a KeepAlive. It says whether
 // there is such a limiter.
 func (l *RateLimiter) Expire(ctx context.Context, d time.Duration) (bool, error) {
-	return expire(ctx, d, l.lives)
+	return args.Expire(ctx, d, l.lives)
 }
 
 // Persist lets the limiter last for ever: the reverse of Expire. With a KeepAlive that is so until the next use, from
 // which on the limiter is kept for so long. What clients have taken each for itself still ends an interval after its last
 // use. It says whether there is such a limiter.
 func (l *RateLimiter) Persist(ctx context.Context) (bool, error) {
-	return l.lives(ctx, forEver)
+	return l.lives(ctx, args.ForEver)
 }
 
 func (l *RateLimiter) lives(ctx context.Context, ms string) (bool, error) {
@@ -182,7 +183,7 @@ func (l *RateLimiter) lives(ctx context.Context, ms string) (bool, error) {
 // error with which the server refused. To ask for more permits than the rate is
 // ErrInvalid at once.
 func (l *RateLimiter) Acquire(ctx context.Context, n int) error {
-	return l.take(ctx, n, patience{}, l.c.waitSite())
+	return l.take(ctx, n, args.Patience{}, l.c.engines.WaitSite())
 }
 
 // TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid. With a wait
@@ -190,11 +191,11 @@ func (l *RateLimiter) Acquire(ctx context.Context, n int) error {
 // process. If it is not possible it returns a *BusyError that says when it will
 // be, and nothing is taken.
 func (l *RateLimiter) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
-	return l.take(ctx, n, atMost(wait), l.c.waitSite())
+	return l.take(ctx, n, args.AtMost(wait), l.c.engines.WaitSite())
 }
 
-func (l *RateLimiter) take(ctx context.Context, n int, wait patience, at callsite.Site) error {
-	until, once, bad := wait.end()
+func (l *RateLimiter) take(ctx context.Context, n int, wait args.Patience, at callsite.Site) error {
+	until, once, bad := wait.End()
 	e := hooks.Acquisition{Name: l.Name(), Kind: string(KindRateLimiter), N: n}
 	return l.c.report.observe(ctx, e, once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
@@ -63,7 +64,7 @@ func (s *Semaphore) Name() string { return s.in.Name() }
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
-	_, err := s.acquire(ctx, n, patience{}, s.c.waitSite())
+	_, err := s.acquire(ctx, n, args.Patience{}, s.c.engines.WaitSite())
 	return err
 }
 
@@ -73,7 +74,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 // overtakes nobody in this process who does. If it cannot have them it returns a
 // *BusyError, and nothing has changed. n = 0 succeeds without asking anybody.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
-	_, err := s.acquire(ctx, n, atMost(wait), s.c.waitSite())
+	_, err := s.acquire(ctx, n, args.AtMost(wait), s.c.engines.WaitSite())
 	return err
 }
 
@@ -86,19 +87,19 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int, wait time.Duration) e
 // before, are reported as an event (observe.Hooks.ReleaseFailed), and are no error of Do: the work is done. They
 // are lost, without an event, if the process dies meanwhile: see ExpirableSemaphore.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) error {
-	_, err := s.do(ctx, n, patience{}, f, s.c.waitSite())
+	_, err := s.do(ctx, n, args.Patience{}, f, s.c.engines.WaitSite())
 	return err
 }
 
 // TryDo does what Do does, and waits for the permits no longer than wait, as TryAcquire does. It says
 // whether it called f. If it did not, because there were too few permits, the error is a *BusyError.
 func (s *Semaphore) TryDo(ctx context.Context, n int, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
-	return s.do(ctx, n, atMost(wait), f, s.c.waitSite())
+	return s.do(ctx, n, args.AtMost(wait), f, s.c.engines.WaitSite())
 }
 
-func (s *Semaphore) do(ctx context.Context, n int, wait patience, f func(ctx context.Context) error, at callsite.Site) (ran bool, err error) {
+func (s *Semaphore) do(ctx context.Context, n int, wait args.Patience, f func(ctx context.Context) error, at callsite.Site) (ran bool, err error) {
 	if f == nil {
-		return false, errNilFunction
+		return false, args.ErrNilFunction
 	}
 	section := s.in.Begin(n)
 	defer section.End()
@@ -110,8 +111,8 @@ func (s *Semaphore) do(ctx context.Context, n int, wait patience, f func(ctx con
 }
 
 // acquire returns the context with which the permits were acquired.
-func (s *Semaphore) acquire(ctx context.Context, n int, wait patience, at callsite.Site) (context.Context, error) {
-	until, once, bad := wait.end()
+func (s *Semaphore) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, error) {
+	until, once, bad := wait.End()
 	e := hooks.Acquisition{Name: s.in.Name(), Kind: string(KindSemaphore), N: n}
 	err := s.c.report.observe(ctx, e, once, func(with context.Context) (handedOff bool, err error) {
 		ctx = with
@@ -222,11 +223,11 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 // Expire lets the semaphore end when d is over, at least a millisecond; what is released later makes it anew. It says
 // whether there is such a semaphore.
 func (s *Semaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
-	return expire(ctx, d, s.lives)
+	return args.Expire(ctx, d, s.lives)
 }
 
 // Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
-func (s *Semaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, forEver) }
+func (s *Semaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, args.ForEver) }
 
 func (s *Semaphore) lives(ctx context.Context, ms string) (bool, error) {
 	if err := s.usable(ctx, 0); err != nil {
@@ -239,7 +240,7 @@ func (s *Semaphore) lives(ctx context.Context, ms string) (bool, error) {
 func (s *Semaphore) usable(ctx context.Context, n int) error {
 	switch {
 	case ctx == nil:
-		return errNilContext
+		return args.ErrNilContext
 	case s.err != nil:
 		return s.err
 	case n < 0:

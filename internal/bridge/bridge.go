@@ -3,23 +3,87 @@
 package bridge
 
 import (
+	"context"
+
+	"github.com/redlatch/redlatch/internal/args"
+	"github.com/redlatch/redlatch/internal/barrier"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/internal/election"
 	"github.com/redlatch/redlatch/internal/hooks"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/permit"
+	"github.com/redlatch/redlatch/internal/poll"
+	"github.com/redlatch/redlatch/internal/ratequeue"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/revoke"
+	"github.com/redlatch/redlatch/internal/twins"
 )
 
-// Engines are what other packages need of a client.
+// Engines are what a client is made of.
 type Engines struct {
-	Hooks    *hooks.Set
 	Identity census.Identity
+	Sites    bool // callers that wait say where
+
+	Server *request.Server
+	Twins  *twins.Names
+
+	Locks      *lock.Locks
+	Semaphores *permit.Semaphores
+	Rates      *ratequeue.Queues
+	Polls      *poll.Polls
+	Barriers   *barrier.Barriers
+	Elections  *election.Elections
+	Control    *revoke.Control
+	Inspector  *inspect.Inspector
+	Census     *census.Census
+
+	Hooks *hooks.Set
+	// Observe has call acquire what nobody holds, and tells of it if anybody observes that. tries says that the call does
+	// not wait.
+	Observe func(ctx context.Context, of hooks.Acquisition, tries bool, call func(ctx context.Context) (handedOff bool, err error)) error
 }
 
-var open func(client any) Engines
+// Usable returns why a call about something with a name cannot go on: it has no context, the client is closed, or the name
+// was refused. After Shutdown the engines refuse by themselves to acquire.
+func (e *Engines) Usable(ctx context.Context, refused error) error {
+	switch {
+	case ctx == nil:
+		return args.ErrNilContext
+	case refused != nil:
+		return refused
+	case e.Server.Left():
+		return request.ErrClosed
+	}
+	return nil
+}
+
+// HoldSite returns the call site of its caller's caller, if there is anybody to tell it to: to find it takes a good part of
+// a hand-off's time.
+func (e *Engines) HoldSite() callsite.Site {
+	if !e.Hooks.Sites.Load() {
+		return 0
+	}
+	return callsite.Caller(2)
+}
+
+// WaitSite returns the call site of its caller's caller, which may wait for something but will hold nothing of which
+// somebody could be told.
+func (e *Engines) WaitSite() callsite.Site {
+	if !e.Sites {
+		return 0
+	}
+	return callsite.Caller(2)
+}
+
+var open func(client any) *Engines
 
 // Open returns the engines of a *redlatch.Client.
-func Open(client any) Engines { return open(client) }
+func Open(client any) *Engines { return open(client) }
 
 // Let sets how a client is opened. The root package calls it when the program begins, before any client exists.
-func Let(way func(client any) Engines) struct{} {
+func Let(way func(client any) *Engines) struct{} {
 	open = way
 	return struct{}{}
 }
