@@ -45,12 +45,12 @@ func inThisFile(site string) bool { return strings.Contains(site, "claims_test.g
 type waitee struct {
 	kind    Kind
 	mode    string
-	acquire func(ctx context.Context, wait time.Duration, opts ...Option) (release func(), err error)
+	acquire func(ctx context.Context, wait time.Duration) (release func(), err error)
 }
 
 func lockWaitee(kind Kind, mode string, l *Lock) waitee {
-	return waitee{kind, mode, func(ctx context.Context, wait time.Duration, opts ...Option) (func(), error) {
-		h, err := l.TryAcquire(ctx, wait, opts...)
+	return waitee{kind, mode, func(ctx context.Context, wait time.Duration) (func(), error) {
+		h, err := l.TryAcquire(ctx, wait)
 		if err != nil {
 			return nil, err
 		}
@@ -58,14 +58,19 @@ func lockWaitee(kind Kind, mode string, l *Lock) waitee {
 	}}
 }
 
-func waitees(c *Client) map[string]waitee {
-	rw := c.ReadWriteLock("x")
+func waitees(c *Client, opts ...HoldOption) map[string]waitee {
+	var plain []PlainOption
+	var every []LockOption
+	for _, o := range opts {
+		plain, every = append(plain, o), append(every, o)
+	}
+	rw := c.ReadWriteLock("x", every...)
 	return map[string]waitee{
-		"lock":   lockWaitee(KindLock, "", c.Lock("x")),
-		"spin":   lockWaitee(KindLock, "", c.SpinLock("x", ConstantBackoff(time.Second))),
-		"fenced": lockWaitee(KindFenced, "", c.FencedLock("x")),
-		"fair":   lockWaitee(KindFair, "", c.FairLock("x")),
-		"group":  lockWaitee(KindGroup, "", c.GroupLock("x", "a", "b")),
+		"lock":   lockWaitee(KindLock, "", c.Lock("x", plain...)),
+		"spin":   lockWaitee(KindLock, "", c.SpinLock("x", ConstantBackoff(time.Second), plain...)),
+		"fenced": lockWaitee(KindFenced, "", c.Lock("x", append(plain, Fenced())...)),
+		"fair":   lockWaitee(KindFair, "", c.FairLock("x", every...)),
+		"group":  lockWaitee(KindGroup, "", c.GroupLock("x", []string{"a", "b"}, every...)),
 		"write":  lockWaitee(KindReadWrite, "write", rw.Write()),
 		"read":   lockWaitee(KindReadWrite, "read", rw.Read()),
 	}
@@ -81,7 +86,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 		t.Run(typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := asked(t, Config{})
-				x := waitees(c)[typ]
+				x := waitees(c, Lease(time.Minute))[typ]
 				other, err := c.Lock("other").Acquire(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -91,7 +96,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 				p.give("x", stranger)
 				done := make(chan func(), 1)
 				go func() {
-					release, err := x.acquire(other.Context(), time.Hour, Lease(time.Minute))
+					release, err := x.acquire(other.Context(), time.Hour)
 					if err != nil {
 						t.Error(err)
 						release = func() {}
@@ -385,7 +390,7 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leased, err := s.Acquire(t.Context(), Lease(10*time.Second))
+		leased, err := c.ExpirableSemaphore(s.Name(), Lease(10*time.Second)).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -551,7 +556,7 @@ func TestStatsShowAnOutageBeforeItCostsAHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leased, err := c.Lock("y").Acquire(t.Context(), Lease(time.Hour))
+		leased, err := c.Lock("y", Lease(time.Hour)).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

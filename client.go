@@ -135,7 +135,17 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-var _ = bridge.Let(func(client any) *bridge.Engines { return &client.(*Client).engines })
+var _ = bridge.Let(bridge.Root{
+	Client: func(client any) *bridge.Engines { return &client.(*Client).engines },
+	Lock: func(l any) (any, string, *lock.Spec) {
+		in := l.(*Lock) //nolint:forcetypeassert // as it says
+		return in.c, string(in.kind), &in.spec
+	},
+	NewLock: func(client any, kind string, spec lock.Spec) any {
+		return &Lock{c: client.(*Client), kind: Kind(kind), spec: spec} //nolint:forcetypeassert // as it says
+	},
+	Wish: anyWish,
+})
 
 // appears is called when the client makes its first owner id, by which others will find it in
 // Redis: from now on they can ask who it is, and ask it to let go. A client that only looks

@@ -5,11 +5,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/args"
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/invalid"
-	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -71,7 +68,7 @@ type Config struct {
 	// server's clock in microseconds, so they still rise. Redisson does not do that: if
 	// Java acquires the same fenced locks, leave TokenTTL at zero, which means for ever. At
 	// least one minute. The numbers of an Election's terms are remembered for ever, unless
-	// a FencedLock of its name has a TokenTTL.
+	// a Lock of its name with Fenced has a TokenTTL.
 	TokenTTL time.Duration
 
 	// ServerName is a name for the Redis of this client. It stands in log lines. A
@@ -205,99 +202,4 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		return c, invalid.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
 	}
 	return c, nil
-}
-
-// An Option changes one acquisition.
-type Option struct {
-	lease, atLeast       time.Duration
-	hasLease, hasAtLeast bool
-	fenced               bool
-}
-
-// Lease gives the hold a fixed lease of d instead of the watchdog. The hold ends after d, less a
-// safety margin of 10 ms + d/50, unless Extend raises the lease. Redis counts whole milliseconds; d
-// is rounded up. A call to which a d of less than 20 ms is given refuses it.
-//
-// Holds that are nested in one another, or that have one WithOwner, share one lease in Redis. Each
-// of them lasts as long as the longest lease that any of them asked for, even if the hold with that
-// lease has been released. While one of them has the watchdog, they last without end. Only the read
-// holds of a ReadWriteLock end when their own leases do.
-func Lease(d time.Duration) Option { return Option{lease: d, hasLease: true} }
-
-// Fenced gives the hold a fencing token: see Hold.Token. Every lock can be
-// acquired so; a FencedLock always is.
-func Fenced() Option { return Option{fenced: true} }
-
-// HoldAtLeast keeps the lock for d from its acquisition, however soon it is released. It is for a job
-// that is over so fast that a process whose clock is a little late would begin it once more. A hold
-// that is released sooner ends as any other does: its context ends, and a Release that returns nil
-// has left the lock in place for the rest of d. Until then nobody acquires the lock, in this process
-// neither, unless after ForceRelease or ReleaseOwner. Nobody renews it.
-//
-// The lock is kept for less than d in three cases: the hold, or one around it, is lost (by
-// Config.MaxHold, too) and its lease in Redis ends before the release; the process dies, and the lock
-// lasts for its lease; or the client is closed before the release. With a Lease, d may not be longer
-// than the lease. Redis counts whole milliseconds; d is rounded up, and 0 keeps nothing. Lock,
-// NonReentrantLock, SpinLock, FencedLock and StripedLock take HoldAtLeast. Locks that others may
-// share, locks with a queue in Redis, and several locks as one refuse it.
-func HoldAtLeast(d time.Duration) Option { return Option{atLeast: d, hasAtLeast: true} }
-
-var errNothingStays = invalid.Errorf("redlatch: HoldAtLeast is for a lock of its own; there is nothing here that could stay when it is released")
-
-// refusals are why a call does not take an option; nil: it does.
-type refusals struct{ fenced, atLeast error }
-
-// ofLocks are those of one lock, ofSeveral those of several as one.
-var (
-	ofLocks   = refusals{}
-	ofSeveral = refusals{atLeast: errNothingStays}
-)
-
-// lockParams reads the options of a lock, which is wanted at a place of the user's program.
-func lockParams(opts []Option, wait args.Patience, no *refusals, at callsite.Site) (lock.Params, error) {
-	o, err := collect(opts, wait, no)
-	return lock.Params{Lease: o.lease, HasLease: o.hasLease, Try: o.once, Until: o.until, Fenced: o.fenced, AtLeast: o.atLeast, At: at}, err
-}
-
-// options are the sum of an acquisition's Options.
-type options struct {
-	Option
-	once  bool      // it does not wait
-	until time.Time // until when it waits; zero: as long as its context lasts
-}
-
-// collect adds up the options of a call, which does not take all of them.
-func collect(opts []Option, wait args.Patience, no *refusals) (o options, err error) {
-	for _, p := range opts {
-		if p.hasLease {
-			o.lease, o.hasLease = p.lease, true
-		}
-		if p.hasAtLeast {
-			o.atLeast, o.hasAtLeast = p.atLeast, true
-		}
-		o.fenced = o.fenced || p.fenced
-	}
-	if o.until, o.once, err = wait.End(); err != nil {
-		return o, err
-	}
-	switch {
-	case o.fenced && no.fenced != nil:
-		return o, no.fenced
-	case o.hasAtLeast && no.atLeast != nil:
-		return o, no.atLeast
-	}
-	if o.hasLease {
-		if o.lease, err = args.Lease(o.lease); err != nil {
-			return o, err
-		}
-	}
-	switch {
-	case o.atLeast < 0 || o.atLeast > maxLease:
-		return o, invalid.Errorf("redlatch: HoldAtLeast(%v): it must not be negative, and be at most %v", o.atLeast, maxLease)
-	case o.hasLease && o.atLeast > o.lease:
-		return o, invalid.Errorf("redlatch: HoldAtLeast(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", o.atLeast, o.lease)
-	case o.atLeast > 0:
-		o.atLeast = args.Millis(o.atLeast)
-	}
-	return o, nil
 }

@@ -54,8 +54,8 @@
 //
 // # More locks
 //
-// [Client.FairLock], [Client.ReadWriteLock], [Client.FencedLock],
-// [Client.SpinLock] and [Client.GroupLock] are Redisson's types of those names,
+// [Client.FairLock], [Client.ReadWriteLock], [Client.SpinLock] and
+// [Client.GroupLock] are Redisson's types of those names, as Lock with [Fenced] is its fenced lock,
 // and [Client.StripedLock] is many locks under one name. [MultiLock] and
 // [RedLock] make one lock of several. All of them give a [Hold] or a [MultiHold],
 // which is used in the same way.

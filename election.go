@@ -21,12 +21,12 @@ var ErrResigned = election.ErrResigned
 // that has to be safe from that checks the number of the term, which is a fencing token: see Hold.Token
 // and package fence.
 //
-// In Redis an election is a FencedLock of this name, and the number of the term is the lock's token. The first number is that
+// In Redis an election is the Lock of this name with Fenced, and the number of the term is the lock's token. The first number is that
 // of the microseconds since 1970 by the server's clock, or one more than the lock's last token. Each term adds 1. Redisson has
 // no election; a Java service that acquires the RFencedLock of this name leads.
 //
 // The numbers of terms rise, also after the server has lost its data. There are three exceptions: the server's clock was
-// set back; a Java service or a FencedLock has acquired the lock since the loss, and begun with 1; or a replica that missed the
+// set back; a Java service, or somebody with Lock and Fenced, has acquired the lock since the loss, and begun with 1; or a replica that missed the
 // last term has taken over, and the next term gets the same number again.
 type Election struct {
 	c    *Client
@@ -35,7 +35,7 @@ type Election struct {
 
 // Election returns the election with this name.
 func (c *Client) Election(name string) *Election {
-	return &Election{c: c, lock: c.lock(KindFenced, c.locks.Numbered(c.server.Key(name)))}
+	return &Election{c: c, lock: &Lock{c: c, kind: KindFenced, spec: c.locks.Numbered(c.server.Key(name))}}
 }
 
 // Name returns the election's name.
@@ -75,7 +75,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	return e.c.elections.Run(ctx, &election.Candidate{
 		Name: e.Name(),
 		Campaign: func(ctx context.Context) (context.Context, election.Hold, error) {
-			return e.lock.acquire(ctx, nil, args.Patience{}, at)
+			return e.lock.acquire(ctx, args.Patience{}, at)
 		},
 		Again: func(err error) bool { return IsRetryable(err) || errors.Is(err, ErrUnavailable) },
 		Ended: endedBy,

@@ -77,9 +77,9 @@ func ExampleClient_Shutdown() {
 	}
 }
 
-func ExampleHoldAtLeast() {
+func ExampleMinHold() {
 	// Every replica's cron starts this at the full hour, as its clock says.
-	hold, err := newClient().Lock("hourly").TryAcquire(context.Background(), 0, redlatch.HoldAtLeast(10*time.Minute))
+	hold, err := newClient().Lock("hourly", redlatch.MinHold(10*time.Minute)).TryAcquire(context.Background(), 0)
 	if errors.Is(err, redlatch.ErrBusy) {
 		return // another replica does it, or has just done it
 	} else if err != nil {
@@ -92,7 +92,7 @@ func ExampleHoldAtLeast() {
 }
 
 func ExampleLock_TryAcquire() {
-	hold, err := newClient().Lock("orders:42").TryAcquire(context.Background(), 0, redlatch.Lease(10*time.Second))
+	hold, err := newClient().Lock("orders:42", redlatch.Lease(10*time.Second)).TryAcquire(context.Background(), 0)
 	var busy *redlatch.BusyError
 	switch {
 	case errors.As(err, &busy):
@@ -151,7 +151,7 @@ func ExampleClient_Locks() {
 // The accounts of a transfer are locked together, or not at all.
 func ExampleClient_GroupLock() {
 	from, to := "DE02", "FR14"
-	both := newClient().GroupLock("accounts", from, to)
+	both := newClient().GroupLock("accounts", []string{from, to})
 	_, err := both.TryDo(context.Background(), 2*time.Second, func(ctx context.Context) error {
 		return ship(ctx, 42)
 	})

@@ -32,19 +32,24 @@ import (
 // each wants. Between processes there is no order. A permit never passes from one
 // goroutine to another without Redis.
 type ExpirableSemaphore struct {
-	c    *Client
-	in   permit.Expirable
-	give int   // how many permits it is given if it has never been given any; 0: none
-	err  error // a name, or a number of permits to be given, that cannot be used
+	c     *Client
+	in    permit.Expirable
+	lease time.Duration // of each permit; 0: the watchdog keeps it
+	give  int           // how many permits it is given if it has never been given any; 0: none
+	err   error         // a name, or a number of permits to be given, that cannot be used
 }
 
 // ExpirableSemaphore returns the semaphore with this name, Redisson's
 // getPermitExpirableSemaphore. Every method refuses a name that Redis cannot handle. It
 // also refuses "{x}" if this client has used "x", and the reverse: these share the times
-// of their permits, as in Redisson.
-func (c *Client) ExpirableSemaphore(name string) *ExpirableSemaphore {
+// of their permits, as in Redisson. Each permit has the options.
+func (c *Client) ExpirableSemaphore(name string, opts ...HoldOption) *ExpirableSemaphore {
 	key := c.server.Key(name)
-	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(key), err: request.CheckKey(key)}
+	wish, err := wishOf(opts)
+	if bad := request.CheckKey(key); bad != nil {
+		err = bad
+	}
+	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(key), lease: wish.Lease, err: err}
 }
 
 // WithPermits returns the semaphore with a number of permits to be set up, at least 1. If an acquisition finds that no
@@ -75,29 +80,29 @@ func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
 // Config.OutageTimeout or until the caller gave up, an *AckError if too few replicas acknowledged it, ErrInvalid if
 // the name or an option cannot be used, ErrClosed after Close or Shutdown, or the error
 // with which the server refused.
-func (s *ExpirableSemaphore) Acquire(ctx context.Context, opts ...Option) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, opts, args.Patience{}, s.c.engines.HoldSite())
+func (s *ExpirableSemaphore) Acquire(ctx context.Context) (*Permit, error) {
+	_, ps, err := s.acquire(ctx, 1, args.Patience{}, s.c.engines.HoldSite())
 	return one(ps, err)
 }
 
 // AcquireMany waits for n permits at once: it gets all of them or none. See
 // Acquire. If there are never n permits in all, it waits for its context's end.
-func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int, opts ...Option) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, opts, args.Patience{}, s.c.engines.HoldSite())
+func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int) ([]*Permit, error) {
+	_, ps, err := s.acquire(ctx, n, args.Patience{}, s.c.engines.HoldSite())
 	return many(ps, err)
 }
 
 // TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid. With a wait
 // of 0 it acquires a permit if one is free at once, and overtakes no caller of this process
 // that waits for one. Else it returns a *BusyError and changes nothing.
-func (s *ExpirableSemaphore) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, opts, args.AtMost(wait), s.c.engines.HoldSite())
+func (s *ExpirableSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Permit, error) {
+	_, ps, err := s.acquire(ctx, 1, args.AtMost(wait), s.c.engines.HoldSite())
 	return one(ps, err)
 }
 
 // TryAcquireMany acquires n permits as TryAcquire acquires one: all of them or none.
-func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait time.Duration, opts ...Option) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, opts, args.AtMost(wait), s.c.engines.HoldSite())
+func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait time.Duration) ([]*Permit, error) {
+	_, ps, err := s.acquire(ctx, n, args.AtMost(wait), s.c.engines.HoldSite())
 	return many(ps, err)
 }
 
@@ -107,22 +112,22 @@ func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait tim
 //
 // Do returns f's error. If the permit was lost while f ran, ErrLost is joined to it once. If
 // there was no permit, Do does not call f, and returns Acquire's error.
-func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
-	_, err := s.do(ctx, args.Patience{}, f, opts, s.c.engines.HoldSite())
+func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	_, err := s.do(ctx, args.Patience{}, f, s.c.engines.HoldSite())
 	return err
 }
 
 // TryDo does what Do does, and waits for the permit no longer than wait, as TryAcquire does. It says whether
 // it called f. If it did not, because there was no permit, the error is a *BusyError.
-func (s *ExpirableSemaphore) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
-	return s.do(ctx, args.AtMost(wait), f, opts, s.c.engines.HoldSite())
+func (s *ExpirableSemaphore) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
+	return s.do(ctx, args.AtMost(wait), f, s.c.engines.HoldSite())
 }
 
-func (s *ExpirableSemaphore) do(ctx context.Context, wait args.Patience, f func(ctx context.Context) error, opts []Option, at callsite.Site) (ran bool, err error) {
+func (s *ExpirableSemaphore) do(ctx context.Context, wait args.Patience, f func(ctx context.Context) error, at callsite.Site) (ran bool, err error) {
 	if f == nil {
 		return false, args.ErrNilFunction
 	}
-	ctx, ps, err := s.acquire(ctx, 1, opts, wait, at)
+	ctx, ps, err := s.acquire(ctx, 1, wait, at)
 	if err != nil {
 		return false, err
 	}
@@ -149,22 +154,18 @@ func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 }
 
 // acquire returns the permits, and the context with which they were acquired.
-func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, opts []Option, wait args.Patience, at callsite.Site) (context.Context, []*permit.Permit, error) {
-	o, err := collect(opts, wait, &ofExpirables)
-	want := permit.Want{N: n, Lease: o.lease, Once: o.once, Permits: s.give, Until: o.until, Site: at}
+func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, []*permit.Permit, error) {
+	until, once, err := wait.End()
+	want := permit.Want{N: n, Lease: s.lease, Once: once, Permits: s.give, Until: until, Site: at}
 	if !s.c.report.hooks.Acquisitions.Load() || ctx == nil {
 		ps, err := s.take(ctx, want, err)
 		return ctx, ps, err
 	}
-	a := s.c.report.begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(KindExpirable), N: n}, o.once)
+	a := s.c.report.begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(KindExpirable), N: n}, once)
 	ps, err := s.take(a.ctx, want, err)
 	a.permits(ps, err)
 	return a.ctx, ps, err
 }
-
-var ofExpirables = refusals{fenced: errFencedPermit, atLeast: errNothingStays}
-
-var errFencedPermit = invalid.Errorf("redlatch: Fenced is for locks; several have permits at a time, and a token could tell none of them from the others")
 
 // take acquires permits, unless something is bad about the call.
 func (s *ExpirableSemaphore) take(ctx context.Context, want permit.Want, bad error) ([]*permit.Permit, error) {

@@ -15,14 +15,8 @@ package redlatch
 // It is another lock than Lock's of the same name as far as waiting goes: do not
 // mix the two under one name. "x" and "{x}" share their queue, as in Redisson, so a
 // client that has used one of these names is refused the other.
-func (c *Client) FairLock(name string) *Lock {
-	return c.lock(KindFair, c.locks.Fair(c.server.Key(name)))
-}
-
-// NonReentrantFairLock returns the lock with this name, Redisson's
-// getNonReentrantFairLock. It is the same lock in Redis as FairLock's, but
-// whoever has it already gets ErrReentry instead of entering once more.
-func (c *Client) NonReentrantFairLock(name string) *Lock {
-	l := c.locks.Fair(c.server.Key(name))
-	return c.lock(KindFair, l.NonReentrant())
+//
+// With NonReentrant it is Redisson's getNonReentrantFairLock.
+func (c *Client) FairLock(name string, opts ...LockOption) *Lock {
+	return newLock(c, KindFair, c.locks.Fair(c.server.Key(name)), opts)
 }

@@ -18,6 +18,6 @@ package redlatch
 // Acquiring the same values with a context that descends from a hold of them
 // re-enters the lock; acquiring others of which some are in that hold is refused
 // with ErrReentry, as it would wait for itself. So it is for an owner that WithOwner has made.
-func (c *Client) GroupLock(groupName string, values ...string) *Lock {
-	return c.lock(KindGroup, c.locks.Group(c.server.Key(groupName), values))
+func (c *Client) GroupLock(groupName string, values []string, opts ...LockOption) *Lock {
+	return newLock(c, KindGroup, c.locks.Group(c.server.Key(groupName), values), opts)
 }

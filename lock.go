@@ -32,21 +32,21 @@ type Lock struct {
 // Lock returns the reentrant lock with this name, Redisson's getLock. A name
 // that Redis could not handle (empty, or with unbalanced braces) is refused by
 // every method of the Lock.
-func (c *Client) Lock(name string) *Lock {
-	return c.lock(KindLock, c.locks.Plain(c.server.Key(name)))
+//
+// With Fenced it is Redisson's getFencedLock, and with NonReentrant its getNonReentrantLock.
+func (c *Client) Lock(name string, opts ...PlainOption) *Lock {
+	l := newLock(c, KindLock, c.locks.Plain(c.server.Key(name)), opts)
+	if l.spec.Wish().Fenced {
+		l.kind = KindFenced
+	}
+	return l
 }
 
-// lock wraps what the engine knows of a lock.
-func (c *Client) lock(kind Kind, spec lock.Spec) *Lock {
-	return &Lock{c: c, kind: kind, spec: spec}
-}
-
-// NonReentrantLock returns the lock with this name, Redisson's
-// getNonReentrantLock. It is the same lock in Redis as Lock's, but whoever has
-// it already gets ErrReentry instead of entering once more.
-func (c *Client) NonReentrantLock(name string) *Lock {
-	l := c.locks.Plain(c.server.Key(name))
-	return c.lock(KindLock, l.NonReentrant())
+// newLock wraps what the engine knows of a lock, which is wanted with these options.
+func newLock[O PlainOption](c *Client, kind Kind, spec lock.Spec, opts []O) *Lock {
+	l := &Lock{c: c, kind: kind, spec: spec}
+	want(&l.spec, opts)
+	return l
 }
 
 // Name returns the lock's name.
@@ -66,13 +66,13 @@ func (l *Lock) Name() string { return l.spec.Name() }
 //   - a *BusyError if the lock could not be had in time, and then also ctx's error, if ctx ended;
 //   - ErrUnavailable if the server did not answer for Config.OutageTimeout, or until the caller gave up;
 //   - an *AckError if too few replicas acknowledged the acquisition (Config.Acks);
-//   - ErrReentry if the wait could never have ended;
+//   - ErrReentry if the wait could never have ended, or if the lock is NonReentrant and the caller has it;
 //   - ErrInvalid if the name or an option cannot be used;
 //   - ErrClosed after Close or Shutdown;
 //   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx descends;
 //   - the error of a server that refuses: wrong password, no permission, a key of another type.
-func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, opts, args.Patience{}, l.c.engines.HoldSite())
+func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
+	_, hold, err := l.acquire(ctx, args.Patience{}, l.c.engines.HoldSite())
 	return hold, err
 }
 
@@ -84,17 +84,17 @@ func (l *Lock) Acquire(ctx context.Context, opts ...Option) (*Hold, error) {
 // has released the lock, callers that wait for it go first. If the lock is taken, it
 // returns a *BusyError with its holder, and changes nothing.
 // If the server does not answer, such a call goes on for Config.OutageTimeout, or until ctx ends.
-func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, opts, args.AtMost(wait), l.c.engines.HoldSite())
+func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	_, hold, err := l.acquire(ctx, args.AtMost(wait), l.c.engines.HoldSite())
 	return hold, err
 }
 
 // acquire returns the hold, and the context with which it was acquired.
-func (l *Lock) acquire(ctx context.Context, opts []Option, wait args.Patience, at callsite.Site) (context.Context, *Hold, error) {
+func (l *Lock) acquire(ctx context.Context, wait args.Patience, at callsite.Site) (context.Context, *Hold, error) {
 	if ctx == nil {
 		return nil, nil, args.ErrNilContext
 	}
-	p, err := lockParams(opts, wait, &ofLocks, at)
+	p, err := params(wait, at)
 	var a *acquisition
 	if l.c.report.hooks.Acquisitions.Load() {
 		a = l.c.report.begin(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(l.kind), Mode: l.spec.Mode()}, p.Try)
@@ -114,6 +114,13 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, wait args.Patience, a
 	return ctx, hold, err
 }
 
+// params are those of a call that waits no longer than wait, for the user's code at that place.
+func params(wait args.Patience, at callsite.Site) (p lock.Params, err error) {
+	p.At = at
+	p.Until, p.Try, err = wait.End()
+	return p, err
+}
+
 // Do acquires the lock, calls f and releases the lock, also if f panics or
 // calls runtime.Goexit. f's context is ctx together with the hold's end: see
 // Hold.With.
@@ -123,11 +130,11 @@ func (l *Lock) acquire(ctx context.Context, opts []Option, wait args.Patience, a
 // acquired, Do does not call f, and returns Acquire's error. A
 // release that could not be confirmed is an event, and no error of Do: the work is done.
 // In f, HoldFrom returns the hold.
-func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
+func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		return args.ErrNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, opts, args.Patience{}, l.c.engines.HoldSite())
+	ctx, hold, err := l.acquire(ctx, args.Patience{}, l.c.engines.HoldSite())
 	if err != nil {
 		return err
 	}
@@ -137,11 +144,11 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error, opts .
 // TryDo does what Do does, and waits for the lock no longer than wait, as TryAcquire
 // does. It says whether it called f. If it did not, because the lock was busy, the error is
 // a *BusyError, which says who has it.
-func (l *Lock) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
+func (l *Lock) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		return false, args.ErrNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, opts, args.AtMost(wait), l.c.engines.HoldSite())
+	ctx, hold, err := l.acquire(ctx, args.AtMost(wait), l.c.engines.HoldSite())
 	if err != nil {
 		return false, err
 	}

@@ -43,9 +43,9 @@ func ExampleClient_StripedLock() {
 func ExampleRedLock() {
 	var locks []*redlatch.Lock
 	for range 3 {
-		locks = append(locks, newClient().Lock("leader")) // each client has a Redis of its own
+		locks = append(locks, newClient().Lock("leader", redlatch.Lease(10*time.Second))) // each client has a Redis of its own
 	}
-	hold, err := redlatch.RedLock(locks...).Acquire(context.Background(), redlatch.Lease(10*time.Second))
+	hold, err := redlatch.RedLock(locks...).Acquire(context.Background())
 	if errors.Is(err, redlatch.ErrUnavailable) {
 		log.Print("most of the servers are down: ", err)
 		return
@@ -59,8 +59,8 @@ func ExampleRedLock() {
 
 // Every acquisition has a higher token than the one before. The resource that
 // gets it with each write refuses a lower one than it has seen.
-func ExampleClient_FencedLock() {
-	hold, err := newClient().FencedLock("orders:42").Acquire(context.Background())
+func ExampleFenced() {
+	hold, err := newClient().Lock("orders:42", redlatch.Fenced()).Acquire(context.Background())
 	if err != nil {
 		log.Print(err)
 		return

@@ -2,6 +2,7 @@ package redlatch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,8 @@ type Multi struct {
 }
 
 // MultiLock returns the locks as one that is held when every member is. The
-// members are locks of any type, and of any clients.
+// members are locks of any type, and of any clients, each with its own options. But all of them
+// have the same Lease, or none has one, and none has MinHold: other members are refused with ErrInvalid.
 //
 // Free members of one client are taken with one request, in a cluster those of
 // one slot; fenced ones, and those of other types than Lock and SpinLock, one by
@@ -40,7 +42,7 @@ type Multi struct {
 //
 // A lock that is given twice is refused with ErrInvalid, as are both sides of a read-write
 // lock, and group locks with a value in common. A stripe of a StripedLock counts once,
-// however many keys it is given for. A lock that two clients have on the same
+// however many keys it is given for, if with the same options. A lock that two clients have on the same
 // server is refused with ErrReentry: see Multi.Acquire.
 func MultiLock(locks ...*Lock) *Multi {
 	m := &Multi{members: slices.Clone(locks), kind: KindMultiLock}
@@ -49,7 +51,9 @@ func MultiLock(locks ...*Lock) *Multi {
 	}
 	m.members = m.members[:0]
 	for _, l := range locks {
-		if !slices.ContainsFunc(m.members, func(x *Lock) bool { return x.stripe && l.stripe && lock.Same(&x.spec, &l.spec) }) {
+		if !slices.ContainsFunc(m.members, func(x *Lock) bool {
+			return x.stripe && l.stripe && x.spec.Wish() == l.spec.Wish() && lock.Same(&x.spec, &l.spec)
+		}) {
 			m.members = append(m.members, l)
 		}
 	}
@@ -77,16 +81,28 @@ func checkMembers(what string, locks []*Lock) error {
 		case l.spec.Err() != nil:
 			return l.spec.Err()
 		}
+		switch wish, first := l.spec.Wish(), locks[0].spec.Wish(); {
+		case wish.AtLeast > 0:
+			return invalid.Errorf("redlatch: %s: lock %q has MinHold, and there is nothing in several locks that could stay when they are released; leave the option out", what, l.Name())
+		case wish.HasLease != first.HasLease || wish.Lease != first.Lease:
+			return invalid.Errorf("redlatch: %s: lock %q has %s and lock %q has %s; give all the same Lease, or none", what, locks[0].Name(), leaseOf(first), l.Name(), leaseOf(wish))
+		}
 	}
 	return nil
+}
+
+func leaseOf(w lock.Wish) string {
+	if !w.HasLease {
+		return "no Lease"
+	}
+	return fmt.Sprintf("Lease(%v)", w.Lease)
 }
 
 // Locks returns the members, in the order in which they are acquired.
 func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 
 // Acquire waits for the members and returns the hold of them all, or of a
-// majority. ctx bounds the whole of it; Lease and Fenced hold for each
-// member. Otherwise it is as Lock.Acquire: a ctx that descends from a live hold
+// majority. ctx bounds the whole of it. Otherwise it is as Lock.Acquire: a ctx that descends from a live hold
 // of a member, or of the Multi, re-enters what it holds.
 //
 // On failure nothing is held, and whatever was in flight is undone in the
@@ -95,8 +111,8 @@ func (m *Multi) Locks() []*Lock { return slices.Clone(m.members) }
 // lock in Redis. Of a RedLock see there.
 //
 // Members are never handed off within the process: each acquisition asks the server.
-func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error) {
-	_, hold, err := m.acquire(ctx, opts, args.Patience{}, m.callSite())
+func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
+	_, hold, err := m.acquire(ctx, args.Patience{}, m.callSite())
 	return hold, err
 }
 
@@ -104,19 +120,19 @@ func (m *Multi) Acquire(ctx context.Context, opts ...Option) (*MultiHold, error)
 // if that is possible at once. If one of them is taken
 // (or so many that there is no majority) it returns a *BusyError, releases the
 // others and changes nothing.
-func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration, opts ...Option) (*MultiHold, error) {
-	_, hold, err := m.acquire(ctx, opts, args.AtMost(wait), m.callSite())
+func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold, error) {
+	_, hold, err := m.acquire(ctx, args.AtMost(wait), m.callSite())
 	return hold, err
 }
 
 // Do acquires the members, calls f with the hold's end in its context, and
 // releases them, also if f panics or calls runtime.Goexit. Its errors are those
 // of Lock.Do.
-func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts ...Option) error {
+func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		return args.ErrNilFunction
 	}
-	ctx, hold, err := m.acquire(ctx, opts, args.Patience{}, m.callSite())
+	ctx, hold, err := m.acquire(ctx, args.Patience{}, m.callSite())
 	if err != nil {
 		return err
 	}
@@ -124,11 +140,11 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context) error, opts 
 }
 
 // TryDo does what Do does, and waits no longer than wait: see Lock.TryDo.
-func (m *Multi) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error, opts ...Option) (ran bool, err error) {
+func (m *Multi) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		return false, args.ErrNilFunction
 	}
-	ctx, hold, err := m.acquire(ctx, opts, args.AtMost(wait), m.callSite())
+	ctx, hold, err := m.acquire(ctx, args.AtMost(wait), m.callSite())
 	if err != nil {
 		return false, err
 	}
@@ -176,11 +192,11 @@ func (m *Multi) ForceRelease(ctx context.Context) (bool, error) {
 }
 
 // acquire returns the hold, and the context with which it was acquired.
-func (m *Multi) acquire(ctx context.Context, opts []Option, wait args.Patience, at callsite.Site) (context.Context, *MultiHold, error) {
+func (m *Multi) acquire(ctx context.Context, wait args.Patience, at callsite.Site) (context.Context, *MultiHold, error) {
 	if ctx == nil {
 		return nil, nil, args.ErrNilContext
 	}
-	p, err := lockParams(opts, wait, &ofSeveral, at)
+	p, err := params(wait, at)
 	if m.err != nil {
 		err = m.err
 	}

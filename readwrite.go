@@ -21,17 +21,21 @@ type ReadWriteLock struct{ read, write *Lock }
 
 // ReadWriteLock returns the read-write lock with this name, Redisson's
 // getReadWriteLock. A name that Redis could not handle (empty, or with
-// unbalanced braces) is refused by every method of the Locks.
-func (c *Client) ReadWriteLock(name string) *ReadWriteLock {
+// unbalanced braces) is refused by every method of the Locks. Both sides have the
+// options, but for Fenced, which the read side ignores.
+func (c *Client) ReadWriteLock(name string, opts ...LockOption) *ReadWriteLock {
 	key := c.server.Key(name)
-	return &ReadWriteLock{read: c.lock(KindReadWrite, c.locks.Read(key)), write: c.lock(KindReadWrite, c.locks.Write(key))}
+	return &ReadWriteLock{
+		read:  newLock(c, KindReadWrite, c.locks.Read(key), opts),
+		write: newLock(c, KindReadWrite, c.locks.Write(key), opts),
+	}
 }
 
 // Name returns the lock's name.
 func (rw *ReadWriteLock) Name() string { return rw.read.Name() }
 
 // Read returns the lock to read: any number of holds at a time, as long as
-// nobody writes. It refuses the option Fenced.
+// nobody writes. Its holds have no fencing token, with the option Fenced neither.
 //
 // Expires of each hold is its own: one acquired with Lease ends with that lease,
 // however long the hold in Redis lives that it shares with others. In Redis that

@@ -10,7 +10,7 @@ import (
 // is. The members are locks, most often of one name, of as many clients, each of
 // a Redis of its own: independent primaries, not nodes of one cluster nor a
 // primary and its replicas. It works as long as a majority of them does. Two
-// members of one client are refused with ErrInvalid.
+// members of one client are refused with ErrInvalid. Their options are as for MultiLock.
 //
 // All members are tried at the same time, and Acquire returns with the first
 // majority. None is given longer to answer than a twentieth of the lease; those

@@ -43,9 +43,9 @@ func ExponentialBackoff(first, most time.Duration) Backoff {
 // Of the goroutines of this process only one tries at a time. With Wait it tries a last
 // time just before that is over. A backoff of nil
 // is ExponentialBackoff(time.Millisecond, 128*time.Millisecond).
-func (c *Client) SpinLock(name string, backoff Backoff) *Lock {
+func (c *Client) SpinLock(name string, backoff Backoff, opts ...PlainOption) *Lock {
 	if backoff == nil {
 		backoff = ExponentialBackoff(time.Millisecond, 128*time.Millisecond)
 	}
-	return c.lock(KindLock, c.locks.Spin(c.server.Key(name), backoff))
+	return newLock(c, KindLock, c.locks.Spin(c.server.Key(name), backoff), opts)
 }

@@ -15,11 +15,12 @@ type StripedLock struct{ stripes []*Lock }
 
 // StripedLock returns n locks, named "name:0" to "name:<n-1>". n is at least 1
 // and should be the same wherever the name is used, or two processes could lock
-// one key with different locks; it is part of what the name means.
-func (c *Client) StripedLock(name string, n int) *StripedLock {
+// one key with different locks; it is part of what the name means. Each lock has the
+// options.
+func (c *Client) StripedLock(name string, n int, opts ...PlainOption) *StripedLock {
 	s := &StripedLock{}
 	for i := range max(n, 1) {
-		l := c.Lock(fmt.Sprintf("%s:%d", name, i))
+		l := c.Lock(fmt.Sprintf("%s:%d", name, i), opts...)
 		l.stripe = true
 		s.stripes = append(s.stripes, l)
 	}

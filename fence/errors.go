@@ -13,7 +13,7 @@ var (
 
 	// ErrUnfenced: the token is not above 0. Hold.Token returns 0 for a hold that
 	// was acquired without one. Nothing was changed, and no request was sent.
-	ErrUnfenced = errors.New("fence: no fencing token: acquire the lock with FencedLock, or with the option Fenced")
+	ErrUnfenced = errors.New("fence: no fencing token: acquire the lock with the option Fenced")
 )
 
 // A StaleError says which token was refused, and why. It is ErrStale.

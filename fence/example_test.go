@@ -51,7 +51,7 @@ func ExampleGuard_Do() {
 	// the door opens for 33
 	// the door opens for 34
 	// true fence: token 33 is stale: 34 has been shown
-	// fence: no fencing token: acquire the lock with FencedLock, or with the option Fenced
+	// fence: no fencing token: acquire the lock with the option Fenced
 }
 
 // The value of a Redis key, changed by the latest holder of a lock only.
@@ -63,7 +63,7 @@ func ExampleKey() {
 		log.Print(err)
 		return
 	}
-	hold, err := lock.Acquire(ctx) // of a FencedLock
+	hold, err := lock.Acquire(ctx) // a lock with Fenced
 	if err != nil {
 		log.Print(err)
 		return

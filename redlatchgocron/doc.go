@@ -2,7 +2,7 @@
 // same schedule. There are two ways, and a scheduler takes one of them:
 //
 //   - [NewLocker]: the process that is first at a job's time runs the job, so jobs spread over the processes. A job
-//     that is shorter than the difference between the clocks of the processes would run once more. Options.HoldAtLeast
+//     that is shorter than the difference between the clocks of the processes would run once more. Options.MinHold
 //     prevents that.
 //   - [NewElector]: one process, the leader, runs all jobs. When it ends, another one goes on.
 //

@@ -20,7 +20,7 @@ func ExampleNewLocker() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	locker := redlatchgocron.NewLocker(client, redlatchgocron.Options{Prefix: "jobs:", HoldAtLeast: time.Minute})
+	locker := redlatchgocron.NewLocker(client, redlatchgocron.Options{Prefix: "jobs:", MinHold: time.Minute})
 	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 	if err != nil {
 		log.Fatal(err)

@@ -14,11 +14,11 @@ type Options struct {
 	// Prefix stands before a job's name in the name of its lock. Jobs must have names
 	// (gocron.WithName). Without one, gocron uses the name of a function, which may change.
 	Prefix string
-	// HoldAtLeast is for how long after a job has begun no other process runs it, however soon the
-	// job ends: see redlatch.HoldAtLeast. It must be longer than the difference between the clocks
+	// MinHold is for how long after a job has begun no other process runs it, however soon the
+	// job ends: see redlatch.MinHold. It must be longer than the difference between the clocks
 	// of the processes, and shorter than the time between two runs. Zero means as long as the job
 	// runs.
-	HoldAtLeast time.Duration
+	MinHold time.Duration
 }
 
 // A Locker is a gocron.Locker. Its methods are safe for concurrent use.
@@ -37,11 +37,11 @@ func NewLocker(client *redlatch.Client, options Options) *Locker {
 // Lock tries to acquire the lock of a job, and does not wait for it, because a job that
 // another process runs is not to be run. Its error is that of redlatch's Lock.TryAcquire.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
-	var options []redlatch.Option
-	if l.options.HoldAtLeast != 0 {
-		options = append(options, redlatch.HoldAtLeast(l.options.HoldAtLeast))
+	var options []redlatch.PlainOption
+	if l.options.MinHold != 0 {
+		options = append(options, redlatch.MinHold(l.options.MinHold))
 	}
-	hold, err := l.client.Lock(l.options.Prefix+key).TryAcquire(ctx, 0, options...)
+	hold, err := l.client.Lock(l.options.Prefix+key, options...).TryAcquire(ctx, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func TestLose(t *testing.T) {
 // Whatever can be held can be lost, also by the context of who holds it, and whatever its name is in Redis.
 func TestLoseOfEachType(t *testing.T) {
 	ctx := context.Background()
-	within := func(do func(ctx context.Context, f func(ctx context.Context) error, opts ...redlatch.Option) error) func(t *testing.T) error {
+	within := func(do func(ctx context.Context, f func(ctx context.Context) error) error) func(t *testing.T) error {
 		return func(t *testing.T) error {
 			t.Helper()
 			return do(ctx, func(ctx context.Context) error {
@@ -76,16 +76,18 @@ func TestLoseOfEachType(t *testing.T) {
 	}
 	for _, prefix := range []string{"", "app:"} {
 		for name, lost := range map[string]func(c, other *redlatch.Client) func(t *testing.T) error{
-			"lock":   func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.Lock("x").Do) },
-			"fair":   func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.FairLock("x").Do) },
-			"fenced": func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.FencedLock("{x}:y").Do) },
-			"read":   func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.ReadWriteLock("x").Read().Do) },
-			"write":  func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.ReadWriteLock("x").Write().Do) },
-			"group":  func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.GroupLock("x", "a", "b").Do) },
+			"lock": func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.Lock("x").Do) },
+			"fair": func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.FairLock("x").Do) },
+			"fenced": func(c, _ *redlatch.Client) func(*testing.T) error {
+				return within(c.Lock("{x}:y", redlatch.Fenced()).Do)
+			},
+			"read":  func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.ReadWriteLock("x").Read().Do) },
+			"write": func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.ReadWriteLock("x").Write().Do) },
+			"group": func(c, _ *redlatch.Client) func(*testing.T) error {
+				return within(c.GroupLock("x", []string{"a", "b"}).Do)
+			},
 			"lease": func(c, _ *redlatch.Client) func(*testing.T) error {
-				return within(func(ctx context.Context, f func(context.Context) error, _ ...redlatch.Option) error {
-					return c.Lock("x").Do(ctx, f, redlatch.Lease(time.Hour))
-				})
+				return within(c.Lock("x", redlatch.Lease(time.Hour)).Do)
 			},
 			"several": func(c, other *redlatch.Client) func(*testing.T) error {
 				return within(redlatch.MultiLock(c.Lock("x"), c.Lock("y"), other.FairLock("z")).Do)

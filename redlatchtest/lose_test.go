@@ -77,7 +77,13 @@ func lostWithin(t *testing.T, limit time.Duration, h interface{ Err() error }) {
 // Nothing tells a driver that is not of this package, or the holder of a lease, that something was lost.
 func TestALossIsNoticedWithAnyDriver(t *testing.T) {
 	ctx := context.Background()
-	for name, opts := range map[string][]redlatch.Option{"watchdog": nil, "lease": {redlatch.Lease(time.Hour)}} {
+	for name, x := range map[string]struct {
+		lock   []redlatch.PlainOption
+		permit []redlatch.HoldOption
+	}{
+		"watchdog": {},
+		"lease":    {[]redlatch.PlainOption{redlatch.Lease(time.Hour)}, []redlatch.HoldOption{redlatch.Lease(time.Hour)}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			leaktest.Check(t)
 			synctest.Test(t, func(t *testing.T) {
@@ -97,12 +103,12 @@ func TestALossIsNoticedWithAnyDriver(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = c.Close() }()
-				h, err := c.Lock("x").Acquire(ctx, opts...)
+				h, err := c.Lock("x", x.lock...).Acquire(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
 				lostWithin(t, time.Second, h)
-				p, err := c.ExpirableSemaphore("s").WithPermits(2).Acquire(ctx, opts...)
+				p, err := c.ExpirableSemaphore("s", x.permit...).WithPermits(2).Acquire(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -148,12 +154,12 @@ func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := c.ExpirableSemaphore("s").WithPermits(1)
+		s := c.ExpirableSemaphore("s", redlatch.Lease(time.Hour)).WithPermits(1)
 		for name, lost := range map[string]func(p *redlatch.Permit) any{
 			"itself":      func(p *redlatch.Permit) any { return p },
 			"its context": func(p *redlatch.Permit) any { return p.Context() },
 		} {
-			p, err := s.Acquire(outer.Context(), redlatch.Lease(time.Hour))
+			p, err := s.Acquire(outer.Context())
 			if err != nil {
 				t.Fatal(name, err)
 			}

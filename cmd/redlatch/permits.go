@@ -57,14 +57,14 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], leased); err != nil {
 				return err
 			}
-			s, opts := c.ExpirableSemaphore(args[0]), []redlatch.Option{redlatch.Lease(lease.Duration)}
+			s := c.ExpirableSemaphore(args[0], redlatch.Lease(lease.Duration))
 			if sized {
 				s = s.WithPermits(of) // the server may lose its data during the wait
-				if err := haveOf(cmd.Context(), s, permits{n, of}, opts); err != nil {
+				if err := haveOf(cmd.Context(), s, permits{n, of}); err != nil {
 					return err
 				}
 			}
-			taken, err := s.TryAcquireMany(cmd.Context(), n, wait.most(), opts...)
+			taken, err := s.TryAcquireMany(cmd.Context(), n, wait.most())
 			if err != nil {
 				return inTime(noPermits(err, args[0]))
 			}

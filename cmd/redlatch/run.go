@@ -278,15 +278,25 @@ func (r *runner) most() time.Duration {
 	return r.wait.most()
 }
 
-// options are those of the acquisition.
-func (r *runner) options() (opts []redlatch.Option) {
+// options are what the flags say of the hold, for what takes which of them.
+type options struct {
+	hold  []redlatch.HoldOption
+	lock  []redlatch.LockOption
+	plain []redlatch.PlainOption
+}
+
+func (r *runner) options() (o options) {
 	if r.lease.set {
-		opts = append(opts, redlatch.Lease(r.lease.Duration))
+		lease := redlatch.Lease(r.lease.Duration)
+		o.hold, o.lock, o.plain = append(o.hold, lease), append(o.lock, lease), append(o.plain, lease)
+	}
+	if *r.types["fenced"] {
+		o.lock, o.plain = append(o.lock, redlatch.Fenced()), append(o.plain, redlatch.Fenced())
 	}
 	if r.atLeast.Duration > 0 {
-		opts = append(opts, redlatch.HoldAtLeast(r.atLeast.Duration))
+		o.plain = append(o.plain, redlatch.MinHold(r.atLeast.Duration))
 	}
-	return opts
+	return o
 }
 
 // acquire waits for the lock. A signal ends the wait.

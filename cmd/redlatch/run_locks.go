@@ -15,7 +15,7 @@ import (
 type lockFlag struct {
 	name, usage string
 	with        []string // other such flags that it goes together with
-	lock        func(c *redlatch.Client, name string) *redlatch.Lock
+	lock        func(c *redlatch.Client, name string, o options) *redlatch.Lock
 }
 
 // lockFlags are those flags. The first that is set makes the lock, so what is an
@@ -25,25 +25,31 @@ var lockFlags = []lockFlag{
 	{
 		name: "fair", usage: "first come, first served, in all processes and languages",
 		with: []string{"fenced"},
-		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name) },
+		lock: func(c *redlatch.Client, name string, o options) *redlatch.Lock { return c.FairLock(name, o.lock...) },
 	},
 	{
 		name: "shared", usage: "hold a read-write lock together with others, while nobody holds it exclusively",
-		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Read() },
+		lock: func(c *redlatch.Client, name string, o options) *redlatch.Lock {
+			return c.ReadWriteLock(name, o.lock...).Read()
+		},
 	},
 	{
 		name: "exclusive", usage: "hold a read-write lock alone",
 		with: []string{"fenced"},
-		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() },
+		lock: func(c *redlatch.Client, name string, o options) *redlatch.Lock {
+			return c.ReadWriteLock(name, o.lock...).Write()
+		},
 	},
 	{
 		name: "spin", usage: "try again and again instead of waiting for a message: for holders that send none",
 		with: []string{"fenced"},
-		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.SpinLock(name, nil) },
+		lock: func(c *redlatch.Client, name string, o options) *redlatch.Lock {
+			return c.SpinLock(name, nil, o.plain...)
+		},
 	},
 	{
 		name: "fenced", usage: "give the command a fencing token, in REDLATCH_TOKEN",
-		lock: func(c *redlatch.Client, name string) *redlatch.Lock { return c.FencedLock(name) },
+		lock: func(c *redlatch.Client, name string, o options) *redlatch.Lock { return c.Lock(name, o.plain...) },
 	},
 }
 
@@ -137,40 +143,37 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client) (hold, error) {
 	if r.permits.n > 0 {
 		return r.takePermits(ctx, c)
 	}
-	opts := r.options()
+	o := r.options()
 	if r.multi != nil {
 		var locks []*redlatch.Lock
 		for _, name := range r.multi {
-			locks = append(locks, c.Lock(name))
+			locks = append(locks, c.Lock(name, o.plain...))
 		}
-		return some(redlatch.MultiLock(locks...).TryAcquire(ctx, r.most(), opts...))
+		return some(redlatch.MultiLock(locks...).TryAcquire(ctx, r.most()))
 	}
 	if r.redlock != nil {
-		return r.takeMajority(ctx, opts)
+		return r.takeMajority(ctx, o)
 	}
-	lock := c.Lock(r.name)
+	lock := c.Lock(r.name, o.plain...)
 	if r.group != nil {
-		lock = c.GroupLock(r.name, r.group...)
+		lock = c.GroupLock(r.name, r.group, o.lock...)
 	}
 	for _, t := range lockFlags {
 		if *r.types[t.name] {
-			lock = t.lock(c, r.name)
+			lock = t.lock(c, r.name, o)
 			break
 		}
 	}
-	if *r.types["fenced"] {
-		opts = append(opts, redlatch.Fenced())
-	}
-	return some(lock.TryAcquire(ctx, r.most(), opts...))
+	return some(lock.TryAcquire(ctx, r.most()))
 }
 
 // takeMajority takes the lock on a majority of servers.
-func (r *runner) takeMajority(ctx context.Context, opts []redlatch.Option) (hold, error) {
+func (r *runner) takeMajority(ctx context.Context, o options) (hold, error) {
 	var locks []*redlatch.Lock
 	for _, c := range r.voters {
-		locks = append(locks, c.Lock(r.name))
+		locks = append(locks, c.Lock(r.name, o.plain...))
 	}
-	return some(redlatch.RedLock(locks...).TryAcquire(ctx, r.most(), opts...))
+	return some(redlatch.RedLock(locks...).TryAcquire(ctx, r.most()))
 }
 
 // some makes no hold of a pointer to none.

@@ -43,23 +43,23 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (hold, err
 	if err := mayBeWithin(ctx, &r.wait, c, r.name, leased); err != nil {
 		return nil, err
 	}
-	s, opts := c.ExpirableSemaphore(r.name), r.options()
-	if err := haveOf(ctx, s, r.permits, opts); err != nil {
+	s := c.ExpirableSemaphore(r.name, r.options().hold...)
+	if err := haveOf(ctx, s, r.permits); err != nil {
 		return nil, err
 	}
-	taken, err := s.TryAcquireMany(ctx, r.permits.n, r.most(), opts...)
+	taken, err := s.TryAcquireMany(ctx, r.permits.n, r.most())
 	if err != nil {
 		return nil, err
 	}
 	return manyPermits(taken), nil
 }
 
-// haveOf makes a semaphore of so many permits, some of which are to be acquired with these options, if there is none, and
+// haveOf makes a semaphore of so many permits, if there is none, and
 // refuses one of another number.
-func haveOf(ctx context.Context, s *redlatch.ExpirableSemaphore, want permits, opts []redlatch.Option) error {
+func haveOf(ctx context.Context, s *redlatch.ExpirableSemaphore, want permits) error {
 	over, cancel := context.WithCancel(ctx)
 	cancel() // so that nothing is asked of the server
-	if _, err := s.AcquireMany(over, want.n, opts...); errors.Is(err, redlatch.ErrInvalid) {
+	if _, err := s.AcquireMany(over, want.n); errors.Is(err, redlatch.ErrInvalid) {
 		return err
 	}
 	if _, err := s.TrySetPermits(ctx, want.of); err != nil {

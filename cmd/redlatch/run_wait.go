@@ -58,7 +58,7 @@ func (r *runner) ours(client *redlatch.Client, name string, owners []string) boo
 			defer cancel()
 			look := func(ctx context.Context) (redlatch.Info, error) { return server.Info(ctx, name) }
 			if r.group != nil { // others may have the group's other values
-				look = server.GroupLock(name, r.group...).Info
+				look = server.GroupLock(name, r.group).Info
 			}
 			info, _ := look(ctx)
 			if slices.ContainsFunc(info.Holders, func(h redlatch.Holder) bool {

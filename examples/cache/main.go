@@ -32,7 +32,7 @@ type shop struct {
 }
 
 func (s *shop) lock(id int) *redlatch.ReadWriteLock {
-	return s.locks.ReadWriteLock(fmt.Sprintf("price:%d", id))
+	return s.locks.ReadWriteLock(fmt.Sprintf("price:%d", id), redlatch.Fenced())
 }
 
 // read returns a price and when it was set, which belong together. Readers do not wait for one another.
@@ -46,7 +46,7 @@ func (s *shop) read(ctx context.Context, id int) (price, version int, err error)
 // write sets a price. between is what happens between the decision and the write: most often nothing, now and then a pause
 // of the garbage collector, or of the whole machine. The token makes the database refuse one who writes too late.
 func (s *shop) write(ctx context.Context, id, price int, between func()) error {
-	hold, err := s.lock(id).Write().Acquire(ctx, redlatch.Fenced())
+	hold, err := s.lock(id).Write().Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func run(ctx context.Context, out io.Writer) error {
 
 // raise sets the price to the number of the version that this makes.
 func (s *shop) raise(ctx context.Context) error {
-	hold, err := s.lock(7).Write().Acquire(ctx, redlatch.Fenced())
+	hold, err := s.lock(7).Write().Acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 // atNight is what each replica calls when its clock says so. The report takes a moment; a replica whose clock is late finds
 // the lock taken nevertheless, because it stays for longer than clocks differ.
 func atNight(ctx context.Context, locks *redlatch.Client, night string, report func(ctx context.Context) error) error {
-	ran, err := locks.Lock("report:"+night).TryDo(ctx, 0, report, redlatch.HoldAtLeast(10*time.Minute))
+	ran, err := locks.Lock("report:"+night, redlatch.MinHold(10*time.Minute)).TryDo(ctx, 0, report)
 	if !ran && errors.Is(err, redlatch.ErrBusy) {
 		return nil // another replica does it, or has done it
 	}

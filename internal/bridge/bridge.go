@@ -77,13 +77,28 @@ func (e *Engines) WaitSite() callsite.Site {
 	return callsite.Caller(2)
 }
 
-var open func(client any) *Engines
+// A Root is how this package reaches what the root package does not export.
+type Root struct {
+	// Client returns the engines of a *redlatch.Client.
+	Client func(client any) *Engines
+	// Lock returns what a *redlatch.Lock is: its client, its kind, and its spec, which is not to be changed.
+	Lock func(l any) (client any, kind string, spec *lock.Spec)
+	// NewLock returns the *redlatch.Lock of a spec.
+	NewLock func(client any, kind string, spec lock.Spec) any
+	// Wish adds up a name's options: PlainOptions, LockOptions or HoldOptions.
+	Wish func(opts any) (lock.Wish, error)
+}
+
+var root Root
 
 // Open returns the engines of a *redlatch.Client.
-func Open(client any) *Engines { return open(client) }
+func Open(client any) *Engines { return root.Client(client) }
 
-// Let sets how a client is opened. The root package calls it when the program begins, before any client exists.
-func Let(way func(client any) *Engines) struct{} {
-	open = way
+// To returns the way to what else the root package does not export.
+func To() *Root { return &root }
+
+// Let sets the way. The root package calls it when the program begins, before any client exists.
+func Let(way Root) struct{} {
+	root = way
 	return struct{}{}
 }

@@ -12,7 +12,7 @@ import (
 // whose clocks are late find it taken. The term ends as any other does. Until the time is over an
 // id that nobody has stays in Redis, known to this client as one that nobody releases.
 
-var errNotKept = invalid.Errorf("redlatch: HoldAtLeast is for Lock, NonReentrantLock, SpinLock, FencedLock and the locks of a StripedLock; others cannot stay when their holder has released them")
+var errNotKept = invalid.Errorf("redlatch: MinHold is for Lock, StripedLock and SpinLock, and the hold that is to be re-entered is of a lock of another kind, which cannot stay when its holder has released it; acquire both as the same kind of lock")
 
 // A stay is until when a lock is to stay. It is guarded by term.mu.
 type stay struct{ until time.Time }

@@ -30,6 +30,7 @@ type kind struct {
 	what    string // as users read it
 	space   string // locks of one name and another space share nothing here
 	gathers bool   // ids that are given up at the same time are released with one request
+	numbers bool   // with tokens it is shown as a type of its own, as it is in Redisson
 	part    bool   // others have other parts of what has the lock's name: values of a group
 	mode    string // of those who have the lock, if that is stored; another mode is another lock
 	under   string // an owner that has the lock in this mode, too, has it alone
@@ -54,6 +55,7 @@ var plain = &kind{
 	scripts: plainScripts,
 	what:    claim.Lock,
 	acquire: (*Locks).acquireAlone,
+	numbers: true,
 }
 
 // spinning is Redisson's getSpinLock: plain, but nobody is told of a release.

@@ -92,15 +92,13 @@ var ErrReentry = errors.New("redlatch: lock cannot be re-entered")
 
 // Params say how a caller wants a lock.
 type Params struct {
-	Lease    time.Duration // a whole number of milliseconds
-	HasLease bool          // else the watchdog keeps the hold
-	Try      bool          // the caller does not wait
-	Until    time.Time     // until when it waits; zero: as long as its context lasts
-	Since    time.Time     // when it began to wait; zero: now
-	Fenced   bool          // it wants a token
-	AtLeast  time.Duration // for so long nobody else is to get the lock, however soon it is released
-	Member   bool          // the hold is one of several: not passed on in this process
-	At       callsite.Site // where it was asked for
+	Wish // that of the lock; callers leave it out
+
+	Try    bool          // the caller does not wait
+	Until  time.Time     // until when it waits; zero: as long as its context lasts
+	Since  time.Time     // when it began to wait; zero: now
+	Member bool          // the hold is one of several: not passed on in this process
+	At     callsite.Site // where it was asked for
 
 	scope *scope // of WithOwner, if there is one
 	// asks is what the server refuses to the callers of the scope that wait for this one. While this

@@ -114,8 +114,8 @@ func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err er
 		return "", errNotKept // whatever type the caller takes it for
 	case o.Fenced && t.token == 0:
 		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.Name())
-	case outer == nil && l.nonReentrant:
-		return "", fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.Name())
+	case outer == nil && l.wish.NonReentrant:
+		return "", hasItAlready(l)
 	case outer == nil:
 		h.joined = turn
 	default:

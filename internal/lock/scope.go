@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -183,6 +184,11 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	return h, err
 }
 
+// hasItAlready refuses the scope what it has.
+func hasItAlready(l *Spec) error {
+	return fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.Name())
+}
+
 // joinScope adds a hold to the term of a scope. It fails with errNotNested if
 // none of the scope's holds lives.
 func (t *term) joinScope(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
@@ -194,7 +200,7 @@ func (t *term) joinScope(ctx context.Context, l *Spec, o *Params) (*Hold, error)
 			writes = writes || !h.reads
 		}
 	}
-	join := l.kind.shared && reads
+	join := l.kind.shared && reads && !l.wish.NonReentrant
 	var first *Hold
 	if join {
 		first = t.firstOfLocked(o.scope)
@@ -210,6 +216,8 @@ func (t *term) joinScope(ctx context.Context, l *Spec, o *Params) (*Hold, error)
 			err = errNotNested
 		}
 		return h, err
+	case l.wish.NonReentrant && (reads || writes):
+		return nil, hasItAlready(l)
 	case l.kind.stops && reads && !writes:
 		return nil, writeInRead(l.Name())
 	}

@@ -13,21 +13,21 @@ import (
 // A Spec says which lock it is, and how it differs from others. It is immutable once
 // it has been used.
 type Spec struct {
-	c            *Locks
-	key          string // its name in Redis
-	kind         *kind
-	entry        entryKey  // whoever wants a lock with the same one lines up with its callers
-	channel      string    // where its release is told; empty: nowhere
-	alone        [1]string // the key
-	keys         []string  // of its scripts; nil: that one alone
-	taking       []string  // of the scripts that make an owner; nil: the same
-	tokens       counter   // of all acquisitions; zero: only those that want a token have one
-	nonReentrant bool
-	writers      string   // key of those who wait to write and have precedence
-	own          any      // what only locks of its kind have, and only the kind's file knows; nil: nothing
-	twin         string   // what it must not share with its twin; empty: nothing
-	more         []string // arguments that every script of this lock gets behind its own; nil: none
-	err          error    // a name that cannot be used
+	c       *Locks
+	key     string // its name in Redis
+	kind    *kind
+	wish    Wish      // how everybody wants it
+	entry   entryKey  // whoever wants a lock with the same one lines up with its callers
+	channel string    // where its release is told; empty: nowhere
+	alone   [1]string // the key
+	keys    []string  // of its scripts; nil: that one alone
+	taking  []string  // of the scripts that make an owner; nil: the same
+	tokens  counter   // of a fenced lock; zero: it is of another kind, or has no tokens
+	writers string    // key of those who wait to write and have precedence
+	own     any       // what only locks of its kind have, and only the kind's file knows; nil: nothing
+	twin    string    // what it must not share with its twin; empty: nothing
+	more    []string  // arguments that every script of this lock gets behind its own; nil: none
+	err     error     // a name that cannot be used
 }
 
 // A counter is that of the fencing tokens of a lock.
@@ -55,12 +55,26 @@ func (l *Spec) allKeys() []string {
 
 func tokenKey(key string) string { return wire.Prefix(wire.LockToken, key) }
 
-// NonReentrant returns the same lock, which refuses whoever has it already.
-func (l *Spec) NonReentrant() Spec {
-	strict := *l
-	strict.nonReentrant = true
-	return strict
+// A Wish is how a lock is wanted: what users say with its name.
+type Wish struct {
+	Lease        time.Duration // a whole number of milliseconds
+	AtLeast      time.Duration // for so long nobody else is to get the lock, however soon it is released
+	HasLease     bool          // else the watchdog keeps the hold
+	Fenced       bool          // a hold gets a token
+	NonReentrant bool          // whoever has the lock already is refused
 }
+
+// Want says how a lock is wanted that nobody has used yet.
+func (l *Spec) Want(wish Wish) {
+	wish.Fenced = wish.Fenced && !l.kind.shared // a token could tell no reader from the others
+	if wish.Fenced && l.kind.numbers {
+		l.tokens.key = tokenKey(l.key)
+	}
+	l.wish = wish
+}
+
+// Wish returns how the lock is wanted.
+func (l *Spec) Wish() Wish { return l.wish }
 
 // Owns says whether a holder of the lock's key has this lock, by
 // the mode and the value that are stored of it, and what the value is.
@@ -80,17 +94,12 @@ func (l *Spec) Mode() string { return l.kind.mode }
 // Whole says whether the lock is all that has its name in Redis.
 func (l *Spec) Whole() bool { return !l.kind.part && l.kind.mode == "" }
 
-// Fenced returns the lock that has this name in Redis of which every acquisition has a token.
-func (c *Locks) Fenced(key string) Spec {
-	l := c.Plain(key)
-	l.tokens.key = tokenKey(key)
-	return l
-}
-
-// Numbered returns the lock that Fenced does. Its counter has no TTL, so that it can be read for as long as somebody has
-// the lock. If the server has lost the counter, it goes on with the server's clock, as one with a TTL does.
+// Numbered returns the reentrant lock that has this name in Redis of which every acquisition has a token. The counter has no
+// TTL, so that it can be read for as long as somebody has the lock. If the server has lost the counter, it goes on with the
+// server's clock, as one with a TTL does.
 func (c *Locks) Numbered(key string) Spec {
-	l := c.Fenced(key)
+	l := c.Plain(key)
+	l.Want(Wish{Fenced: true})
 	l.tokens.endless = -time.Millisecond
 	return l
 }

@@ -8,34 +8,18 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-var errFencedRead = invalid.Errorf("redlatch: Fenced is for holds that exclude others; readers share the lock, and a token could tell none of them from the others")
-
-// Check says why the lock cannot be acquired so, whoever has it; nil if it can.
-func (l *Spec) Check(o *Params) error {
-	switch {
-	case l.err != nil:
-		return l.err
-	case o.Fenced && l.kind.shared:
-		return errFencedRead
-	case o.AtLeast > 0 && l.kind.keep == nil:
-		return errNotKept
-	}
-	return nil
-}
-
 // Enter acquires or re-enters the lock.
 func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
-	if err := l.Check(&o); err != nil {
-		return nil, err
+	if l.err != nil {
+		return nil, l.err
 	}
-	o.Fenced = o.Fenced || l.tokens.key != ""
+	o.Wish = l.wish
 	if l.c.Server.Closed() {
 		return nil, request.ErrClosed
 	}
@@ -82,7 +66,7 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	if err := h.Err(); err != nil {
 		return nil, nil, err
 	}
-	if l.nonReentrant {
+	if l.wish.NonReentrant {
 		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it", ErrReentry, l.Name())
 	}
 	return h, sc, nil

@@ -14,12 +14,12 @@ import (
 // has to wait for a member does that as for any lock.
 
 // Joint returns the locks that can be taken together with the first one, and that; nil if there are none.
-func Joint(ctx context.Context, order []*Spec, fenced bool) []*Spec {
+func Joint(ctx context.Context, order []*Spec) []*Spec {
 	first := order[0]
 	var locks []*Spec
 	for _, l := range order {
 		switch {
-		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.tokens.key != "" || fenced, l.Within(ctx):
+		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.wish.Fenced, l.Within(ctx):
 			continue
 		case request.SlotsCount(l.c.Server) && wire.Slot(l.key) != wire.Slot(first.key):
 			continue

@@ -39,11 +39,8 @@ func All(locks []*lock.Spec) (*Spec, error) {
 
 // Acquire gets all of the locks, or the majority that makes a hold.
 func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {
-	for _, l := range m.locks {
-		if err := l.Check(&p); err != nil {
-			return nil, memberError(l, err)
-		}
-	}
+	wish := m.locks[0].Wish() // the lease of all is the same
+	p.Lease, p.HasLease = wish.Lease, wish.HasLease
 	p.Member, p.Since = true, time.Now()
 	q := &acquisition{m: m, o: &p}
 	if m.red {
@@ -277,7 +274,7 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 // Together.
 func (q *acquisition) together(ctx context.Context, g *Hold, order []*lock.Spec, first bool) (missing *lock.Spec, err error) {
 	o := q.params(!first)
-	locks := lock.Joint(ctx, slices.DeleteFunc(slices.Clone(order), g.has), o.Fenced)
+	locks := lock.Joint(ctx, slices.DeleteFunc(slices.Clone(order), g.has))
 	if locks == nil {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/redlatchrueidis"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 const (
@@ -73,7 +74,7 @@ func attend(j job, orders <-chan string) (procResult, error) {
 		}
 		defer a.close()
 		all[g] = a
-		if holds[g], err = a.Lock(fmt.Sprintf("%s:%d:%d", j.Name, j.Process, g)).Acquire(ctx, redlatch.Lease(time.Hour)); err != nil {
+		if holds[g], err = locktest.With(a.Lock(fmt.Sprintf("%s:%d:%d", j.Name, j.Process, g)), redlatch.Lease(time.Hour)).Acquire(ctx); err != nil {
 			return procResult{}, err
 		}
 	}

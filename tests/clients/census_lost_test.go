@@ -99,7 +99,7 @@ func TestAWriterIsToldOfWhateverReadsInside(t *testing.T) {
 		writer := w.Acquire(owner, rw.Write())
 		var readers []*redlatch.Hold
 		for range 2 {
-			readers = append(readers, w.Acquire(owner, rw.Read(), redlatch.Lease(time.Second)))
+			readers = append(readers, w.Acquire(owner, locktest.With(rw.Read(), redlatch.Lease(time.Second))))
 		}
 		time.Sleep(2 * time.Second)
 		p := of(w, ask(w, asker, redlatch.Question{}), c.ID())
@@ -108,8 +108,8 @@ func TestAWriterIsToldOfWhateverReadsInside(t *testing.T) {
 		}
 		w.Server.Del("orders")
 		<-writer.Context().Done()
-		again := w.Acquire(bg, rw.Write(), redlatch.Lease(time.Second))
-		readers = append(readers, w.Acquire(again.Context(), rw.Read(), redlatch.Lease(time.Second)))
+		again := w.Acquire(bg, locktest.With(rw.Write(), redlatch.Lease(time.Second)))
+		readers = append(readers, w.Acquire(again.Context(), locktest.With(rw.Read(), redlatch.Lease(time.Second))))
 		time.Sleep(2 * time.Second)
 		p = of(w, ask(w, asker, redlatch.Question{}), c.ID())
 		var writes []redlatch.Claim

@@ -120,7 +120,7 @@ func TestAClientIsThereFromItsFirstOwnerIDOn(t *testing.T) {
 			return err
 		},
 		"a value": func(ctx context.Context, c *redlatch.Client) error {
-			_, err := c.GroupLock("g", "v").Acquire(ctx)
+			_, err := c.GroupLock("g", []string{"v"}).Acquire(ctx)
 			return err
 		},
 		"a barrier": func(ctx context.Context, c *redlatch.Client) error {

@@ -44,8 +44,8 @@ func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
 		says(h.Release(none), "nil context")
 		says(h.Extend(none, time.Second), "nil context")
 
-		says(second(l.Acquire(bg, redlatch.Lease(0))), "lease", "20ms")
-		says(second(l.Acquire(bg, redlatch.Lease(-time.Second))), "lease of -1s")
+		says(second(locktest.With(l, redlatch.Lease(0)).Acquire(bg)), "lease", "20ms")
+		says(second(locktest.With(l, redlatch.Lease(-time.Second)).Acquire(bg)), "lease of -1s")
 		says(second(l.TryAcquire(bg, -time.Second)), "negative")
 
 		for name, word := range map[string]string{
@@ -184,7 +184,7 @@ func TestATakeThatIsRefusedHalfWayLeavesNothing(t *testing.T) {
 				"fair":  func(n string) error { _, err := c.FairLock(n).Acquire(bg); return err },
 				"write": func(n string) error { _, err := c.ReadWriteLock(n).Write().Acquire(bg); return err },
 				"read":  func(n string) error { _, err := c.ReadWriteLock(n).Read().Acquire(bg); return err },
-				"group": func(n string) error { _, err := c.GroupLock(n, "a", "b").Acquire(bg); return err },
+				"group": func(n string) error { _, err := c.GroupLock(n, []string{"a", "b"}).Acquire(bg); return err },
 				"multi": func(n string) error {
 					_, err := redlatch.MultiLock(c.Lock(n), c.Lock(n+"2")).Acquire(bg)
 					return err
@@ -207,9 +207,9 @@ func TestATokenKeyOfAnotherTypeLeavesNoLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		for name, l := range map[string]*redlatch.Lock{
-			"plain": c.FencedLock("a"), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "group": c.GroupLock("d", "x"),
+			"plain": c.Lock("a", redlatch.Fenced()), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "group": c.GroupLock("d", []string{"x"}),
 		} {
-			h := w.Acquire(bg, l, redlatch.Fenced())
+			h := w.Acquire(bg, locktest.With(l, redlatch.Fenced()))
 			w.Release(h)
 			counter := w.Keys()
 			if len(counter) != 1 {
@@ -217,7 +217,7 @@ func TestATokenKeyOfAnotherTypeLeavesNoLock(t *testing.T) {
 			}
 			w.Server.Del(counter[0])
 			_, _ = w.Server.Lpush(counter[0], "not a number")
-			if _, err := l.TryAcquire(bg, 0, redlatch.Fenced()); err == nil || errors.Is(err, redlatch.ErrBusy) {
+			if _, err := locktest.With(l, redlatch.Fenced()).TryAcquire(bg, 0); err == nil || errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if keys := w.Keys(); len(keys) != 1 {

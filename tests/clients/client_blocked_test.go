@@ -22,9 +22,9 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 		no = errors.New("the work failed")
 	)
 	block := func() { b.Blocked.Store(true) }
-	mustHold := func(t *testing.T, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
+	mustHold := func(t *testing.T, ctx context.Context, opts ...redlatch.PlainOption) *redlatch.Hold {
 		t.Helper()
-		h, err := l.Acquire(ctx, opts...)
+		h, err := locktest.With(l, opts...).Acquire(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 		}, []error{context.DeadlineExceeded}},
 		{"Acquire of a lease", func(t *testing.T, ctx context.Context) error {
 			block()
-			_, err := l.Acquire(ctx, redlatch.Lease(time.Minute))
+			_, err := locktest.With(l, redlatch.Lease(time.Minute)).Acquire(ctx)
 			return err
 		}, []error{context.DeadlineExceeded}},
 		{"Acquire with Wait", func(t *testing.T, _ context.Context) error {
@@ -85,7 +85,7 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 		}, []error{context.DeadlineExceeded}},
 		{"take-over with a transfer", func(t *testing.T, ctx context.Context) error {
 			h := mustHold(t, bg)
-			got := locktest.Later(func() error { _, err := l.Acquire(ctx, redlatch.Lease(time.Minute)); return err })
+			got := locktest.Later(func() error { _, err := locktest.With(l, redlatch.Lease(time.Minute)).Acquire(ctx); return err })
 			synctest.Wait()
 			block()
 			_ = h.Release(bg)

@@ -58,7 +58,7 @@ func TestNoScriptGoesThroughMoreThanALockHas(t *testing.T) {
 		fill(s, "odd", 100_000)
 		refused("a lock", try(c.Lock("odd")))
 		refused("a fair lock", try(c.FairLock("odd")))
-		refused("a fenced lock", try(c.FencedLock("odd")))
+		refused("a fenced lock", try(c.Lock("odd", redlatch.Fenced())))
 		refused("a multi lock", func() error {
 			_, err := redlatch.MultiLock(c.Lock("odd"), c.Lock("z")).Acquire(bg)
 			return err
@@ -66,7 +66,7 @@ func TestNoScriptGoesThroughMoreThanALockHas(t *testing.T) {
 		refused("a reader of what is no read-write lock", try(rw.Read()))
 		s.MustDo("HSET", "odd", "mode", "read")
 		refused("a writer", try(rw.Write()))
-		refused("a group", try(c.GroupLock("odd", "v")))
+		refused("a group", try(c.GroupLock("odd", []string{"v"})))
 		h, err := rw.Read().Acquire(bg) // a reader does not look at the others
 		if err != nil {
 			t.Fatal(err)

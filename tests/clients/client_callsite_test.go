@@ -47,8 +47,8 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 		}
 		rw := c.ReadWriteLock("rw")
 		for kind, l := range map[string]*redlatch.Lock{
-			"plain": c.Lock("plain"), "fair": c.FairLock("fair"), "fenced": c.FencedLock("fenced"), "spin": c.SpinLock("spin", nil),
-			"striped": c.StripedLock("striped", 4).For("key"), "group": c.GroupLock("group", "a"), "read": rw.Read(), "write": rw.Write(),
+			"plain": c.Lock("plain"), "fair": c.FairLock("fair"), "fenced": c.Lock("fenced", redlatch.Fenced()), "spin": c.SpinLock("spin", nil),
+			"striped": c.StripedLock("striped", 4).For("key"), "group": c.GroupLock("group", []string{"a"}), "read": rw.Read(), "write": rw.Write(),
 		} {
 			lose := force(l)
 			site := at(l.Acquire(bg))

@@ -41,7 +41,7 @@ var endlessStories = map[string]endlessStory{
 		do("HSET", "x", value, locktest.JavaOwner, expiry, number, count, "1")
 		do("PEXPIRE", "x", "1000000")
 	}, wait: func(c *redlatch.Client, ctx context.Context) error {
-		_, err := c.GroupLock("x", "v").Acquire(ctx)
+		_, err := c.GroupLock("x", []string{"v"}).Acquire(ctx)
 		return err
 	}},
 	"a writer that readers prefer": {put: func(do func(args ...string), number string) {
@@ -175,7 +175,7 @@ func TestWhatIsNoNumberIsNoTime(t *testing.T) {
 			w.Server.HSet("g", value, locktest.JavaOwner, expiry, text, count, "1", "other", locktest.JavaOwner)
 			ctx, cancel := context.WithTimeout(bg, 10*time.Second)
 			defer cancel()
-			h := w.Acquire(ctx, c.GroupLock("g", "v"))
+			h := w.Acquire(ctx, c.GroupLock("g", []string{"v"}))
 			own, _ := wire.GroupFields(value, h.Owner())
 			w.Server.HSet("g", own, text) // of ours: the next renewal puts it right
 			time.Sleep(30 * time.Second)
@@ -206,11 +206,11 @@ func TestInfoOfATimeWithoutEnd(t *testing.T) {
 		value := wire.GroupField("v")
 		expiry, count := wire.GroupFields(value, locktest.JavaOwner)
 		w.Server.HSet("g", value, locktest.JavaOwner, expiry, "1e300", count, "1")
-		info, err := c.GroupLock("g", "v").Info(bg)
+		info, err := c.GroupLock("g", []string{"v"}).Info(bg)
 		if err != nil || len(info.Holders) != 1 || info.Holders[0].TTL < 100*365*24*time.Hour {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if ok, err := c.GroupLock("g", "v").ForceRelease(bg); err != nil || !ok {
+		if ok, err := c.GroupLock("g", []string{"v"}).ForceRelease(bg); err != nil || !ok {
 			t.Errorf("ForceRelease: %v, %v", ok, err)
 		}
 	})
@@ -251,12 +251,12 @@ func TestErrorsQuoteAndCutWhatIsStored(t *testing.T) {
 			short("a count of reads", err)
 			value := wire.GroupField("v")
 			w.Server.HSet(name("group"), value, locktest.JavaOwner, value+":"+locktest.JavaOwner+wire.GroupExpiry, text)
-			_, err = c.GroupLock(name("group"), "v").Info(bg)
+			_, err = c.GroupLock(name("group"), []string{"v"}).Info(bg)
 			short("an expire_time", err)
 			_ = w.Server.Set("redisson_lock_token:{"+name("fenced")+"}", text)
-			_, err = c.FencedLock(name("fenced")).Info(bg)
+			_, err = c.Lock(name("fenced"), redlatch.Fenced()).Info(bg)
 			short("a token", err)
-			_, err = c.FencedLock(name("fenced")).TryAcquire(bg, 0)
+			_, err = c.Lock(name("fenced"), redlatch.Fenced()).TryAcquire(bg, 0)
 			short("a token that is counted", err)
 			_ = w.Server.Set(name("number"), text)
 			_, err = c.CountDownLatch(name("number")).Count(bg)

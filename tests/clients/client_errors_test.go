@@ -22,7 +22,7 @@ func TestErrorsAreTold(t *testing.T) {
 	}
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		l := c.NonReentrantLock("orders")
+		l := c.Lock("orders", redlatch.NonReentrant())
 		h := w.Acquire(bg, l)
 		tell := func(what string, err error, retryable bool, is ...string) {
 			t.Helper()
@@ -52,7 +52,7 @@ func TestErrorsAreTold(t *testing.T) {
 		tell("a released hold", h.Err(), false, "not held")
 		tell("the end of a released hold", context.Cause(h.Context()), false, "not held")
 
-		h = w.Acquire(bg, l, redlatch.Lease(time.Second))
+		h = w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Second)))
 		tell("a hold", h.Err(), false)
 		time.Sleep(2 * time.Second)
 		tell("a hold whose lease is over", h.Err(), false, "lost")

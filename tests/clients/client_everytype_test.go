@@ -50,8 +50,8 @@ func runTour(w *locktest.World, x *tour) {
 		x.lock(of, x.prefix+"lock-"+kind)
 	}
 	x.readWrite()
-	m := redlatch.MultiLock(x.a.Lock(x.prefix+"lock-1"), x.a.Lock(x.prefix+"lock-2"), x.a.FairLock(x.prefix+"lock-3"))
-	x.ReleaseMulti(x.AcquireMulti(bg, m, redlatch.Lease(time.Minute)))
+	m := redlatch.MultiLock(x.a.Lock(x.prefix+"lock-1", redlatch.Lease(time.Minute)), x.a.Lock(x.prefix+"lock-2", redlatch.Lease(time.Minute)), x.a.FairLock(x.prefix+"lock-3", redlatch.Lease(time.Minute)))
+	x.ReleaseMulti(x.AcquireMulti(bg, m))
 	x.counts()
 }
 
@@ -59,7 +59,9 @@ func (x *tour) lock(of func(*redlatch.Client, string) *redlatch.Lock, name strin
 	la, lb := of(x.a, name), of(x.b, name)
 	h := x.Acquire(bg, la)
 	next := locktest.Later(func() *redlatch.Hold { return x.Acquire(bg, lb) })
-	local := locktest.Later(func() *redlatch.Hold { return x.Acquire(bg, la, redlatch.Lease(time.Hour+1500*time.Nanosecond)) })
+	local := locktest.Later(func() *redlatch.Hold {
+		return x.Acquire(bg, locktest.With(la, redlatch.Lease(time.Hour+1500*time.Nanosecond)))
+	})
 	time.Sleep(11 * time.Second) // a renewal
 	if h.Err() != nil {
 		x.Errorf("%s: %v", name, h.Err())
@@ -113,10 +115,10 @@ func (x *tour) counts() {
 	x.OK(s.Release(bg, 1<<30))
 	x.OK(<-got)
 
-	e := x.a.ExpirableSemaphore(x.prefix + "permits")
+	e := x.a.ExpirableSemaphore(x.prefix+"permits", redlatch.Lease(4*time.Second))
 	_, err = e.TrySetPermits(bg, 2)
 	x.OK(err)
-	_, err = e.AcquireMany(bg, 2, redlatch.Lease(4*time.Second))
+	_, err = e.AcquireMany(bg, 2)
 	x.OK(err)
 	p, err := x.b.ExpirableSemaphore(x.prefix + "permits").Acquire(bg)
 	x.OK(err)

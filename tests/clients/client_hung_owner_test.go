@@ -203,7 +203,7 @@ func TestShutdownDoesNotWaitForALockThatIsToStay(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var s weak
 		c := s.client(w)
-		h := w.Acquire(bg, c.Lock("kept"), redlatch.HoldAtLeast(10*time.Minute))
+		h := w.Acquire(bg, c.Lock("kept", redlatch.MinHold(10*time.Minute)))
 		hangs := func() error { time.Sleep(5 * time.Second); return locktest.ErrReplyLost }
 		s.fails.Store(&hangs)
 		if err := h.Release(bg); err == nil {

@@ -38,14 +38,14 @@ func calls() map[string]attempt {
 			return err
 		},
 		"fenced lock": func(ctx context.Context, cs []*redlatch.Client) error {
-			_, err := cs[0].FencedLock("fenced").Acquire(ctx)
+			_, err := cs[0].Lock("fenced", redlatch.Fenced()).Acquire(ctx)
 			return err
 		},
 		"several locks": several(redlatch.MultiLock, func(cs []*redlatch.Client) []*redlatch.Lock {
 			return []*redlatch.Lock{cs[0].Lock("m1"), cs[0].Lock("m2")}
 		}),
 		"several locks of all kinds": several(redlatch.MultiLock, func(cs []*redlatch.Client) []*redlatch.Lock {
-			return []*redlatch.Lock{cs[0].FairLock("k1"), cs[0].ReadWriteLock("k2").Read(), cs[1].GroupLock("k3", "a"), cs[2].SpinLock("k4", nil)}
+			return []*redlatch.Lock{cs[0].FairLock("k1"), cs[0].ReadWriteLock("k2").Read(), cs[1].GroupLock("k3", []string{"a"}), cs[2].SpinLock("k4", nil)}
 		}),
 		"majority": several(redlatch.RedLock, func(cs []*redlatch.Client) []*redlatch.Lock {
 			return []*redlatch.Lock{cs[0].Lock("r1"), cs[1].Lock("r2"), cs[2].Lock("r3")}

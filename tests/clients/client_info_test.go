@@ -131,7 +131,7 @@ func TestInfoReadsTheKindThatIsAsked(t *testing.T) {
 		if info, err := c.Lock("a").Info(bg); err != nil || info.Kind != redlatch.KindLock || info.Queue != nil {
 			t.Errorf("a plain lock: %+v, %v", info, err)
 		}
-		if info, err := c.FencedLock("a").Info(bg); err != nil || info.Kind != redlatch.KindFenced || info.Token != 3 {
+		if info, err := c.Lock("a", redlatch.Fenced()).Info(bg); err != nil || info.Kind != redlatch.KindFenced || info.Token != 3 {
 			t.Errorf("a fenced lock: %+v, %v", info, err)
 		}
 		put(w, "rw", time.Minute, "mode", "write", locktest.JavaA+":42:write", "1")
@@ -186,7 +186,7 @@ func TestForceReleaseDeletesNoOtherProgramsHash(t *testing.T) {
 		put(w, "group", time.Minute, value, "visits", value+":visits:expire_time", expiry, value+":visits:lock_count", "1")
 		for name, l := range map[string]*redlatch.Lock{
 			"plain": c.Lock("plain"), "fair": c.FairLock("fair"), "read": c.ReadWriteLock("read").Read(), "written": c.ReadWriteLock("written").Write(),
-			"group": c.GroupLock("group", "seat"),
+			"group": c.GroupLock("group", []string{"seat"}),
 		} {
 			was := w.Server.Dump()
 			released, err := l.ForceRelease(bg)

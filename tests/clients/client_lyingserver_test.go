@@ -103,7 +103,7 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 		for range 2 {
 			l := of(c, "lock")
 			call(func(ctx context.Context) error {
-				h, err := l.Acquire(ctx, redlatch.Lease(time.Second))
+				h, err := locktest.With(l, redlatch.Lease(time.Second)).Acquire(ctx)
 				if err != nil {
 					return err
 				}
@@ -139,7 +139,7 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 		call(func(ctx context.Context) error { _, err := s.Available(ctx); return err })
 		call(func(ctx context.Context) error { _, err := e.TrySetPermits(ctx, 3); return err })
 		call(func(ctx context.Context) error {
-			p, err := e.Acquire(ctx, redlatch.Lease(time.Second))
+			p, err := c.ExpirableSemaphore(e.Name(), redlatch.Lease(time.Second)).Acquire(ctx)
 			if err != nil {
 				return err
 			}

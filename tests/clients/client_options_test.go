@@ -13,17 +13,38 @@ import (
 // TestEveryTypeHeedsEveryOption: a lease is that of its acquisition, with every
 // type, on every way to it, and does not leak into the next one.
 func TestEveryTypeHeedsEveryOption(t *testing.T) {
-	types := map[string]func(c *redlatch.Client) *redlatch.Lock{
-		"Lock":                 func(c *redlatch.Client) *redlatch.Lock { return c.Lock("a") },
-		"NonReentrantLock":     func(c *redlatch.Client) *redlatch.Lock { return c.NonReentrantLock("a") },
-		"FairLock":             func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("a") },
-		"NonReentrantFairLock": func(c *redlatch.Client) *redlatch.Lock { return c.NonReentrantFairLock("a") },
-		"FencedLock":           func(c *redlatch.Client) *redlatch.Lock { return c.FencedLock("a") },
-		"SpinLock":             func(c *redlatch.Client) *redlatch.Lock { return c.SpinLock("a", nil) },
-		"StripedLock":          func(c *redlatch.Client) *redlatch.Lock { return c.StripedLock("a", 7).For("key") },
-		"Read":                 func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("a").Read() },
-		"Write":                func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("a").Write() },
-		"GroupLock":            func(c *redlatch.Client) *redlatch.Lock { return c.GroupLock("a", "1", "2") },
+	types := map[string]func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock{
+		"Lock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.Lock("a", plain(opts)...)
+		},
+		"NonReentrantLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.Lock("a", plain(append(opts, redlatch.NonReentrant()))...)
+		},
+		"FairLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock { return c.FairLock("a", opts...) },
+		"NonReentrantFairLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.FairLock("a", append(opts, redlatch.NonReentrant())...)
+		},
+		"FencedLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.Lock("a", plain(append(opts, redlatch.Fenced()))...)
+		},
+		"SpinLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.SpinLock("a", nil, plain(opts)...)
+		},
+		"StripedLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.StripedLock("a", 7, plain(opts)...).For("key")
+		},
+		"Read": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.ReadWriteLock("a", opts...).Read()
+		},
+		"Write": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.ReadWriteLock("a", opts...).Write()
+		},
+		"Write, preferred": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.ReadWriteLock("a", opts...).PreferWriters().Write()
+		},
+		"GroupLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+			return c.GroupLock("a", []string{"1", "2"}, opts...)
+		},
 	}
 	const lease = 7 * time.Second
 	options := map[string]struct {
@@ -31,41 +52,33 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 		wait   time.Duration
 		leased bool
 		fenced bool
-		opts   []redlatch.Option
+		opts   []redlatch.LockOption
 	}{
 		"nothing":         {},
 		"Try":             {once: true},
-		"Lease":           {leased: true, opts: []redlatch.Option{redlatch.Lease(lease)}},
+		"Lease":           {leased: true, opts: []redlatch.LockOption{redlatch.Lease(lease)}},
 		"Wait":            {wait: time.Second},
-		"Lease, Wait":     {wait: time.Second, leased: true, opts: []redlatch.Option{redlatch.Lease(lease)}},
-		"Try, Lease":      {once: true, leased: true, opts: []redlatch.Option{redlatch.Lease(lease)}},
-		"Fenced":          {fenced: true, opts: []redlatch.Option{redlatch.Fenced()}},
-		"Fenced, Lease":   {fenced: true, leased: true, opts: []redlatch.Option{redlatch.Fenced(), redlatch.Lease(lease)}},
-		"Try, all others": {once: true, fenced: true, leased: true, opts: []redlatch.Option{redlatch.Lease(lease), redlatch.Fenced()}},
+		"Lease, Wait":     {wait: time.Second, leased: true, opts: []redlatch.LockOption{redlatch.Lease(lease)}},
+		"Try, Lease":      {once: true, leased: true, opts: []redlatch.LockOption{redlatch.Lease(lease)}},
+		"Fenced":          {fenced: true, opts: []redlatch.LockOption{redlatch.Fenced()}},
+		"Fenced, Lease":   {fenced: true, leased: true, opts: []redlatch.LockOption{redlatch.Fenced(), redlatch.Lease(lease)}},
+		"Try, all others": {once: true, fenced: true, leased: true, opts: []redlatch.LockOption{redlatch.Lease(lease), redlatch.Fenced()}},
 	}
 	for typ, of := range types {
 		for name, x := range options {
 			t.Run(typ+"/"+name, func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c, rival := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-					l := of(c)
+					l := of(c, x.opts...)
 					acquire := l.Acquire
 					if x.once || x.wait > 0 {
-						acquire = func(ctx context.Context, opts ...redlatch.Option) (*redlatch.Hold, error) {
-							return l.TryAcquire(ctx, x.wait, opts...)
-						}
+						acquire = func(ctx context.Context) (*redlatch.Hold, error) { return l.TryAcquire(ctx, x.wait) }
 					}
-					h, err := acquire(bg, x.opts...)
-					if typ == "Read" && x.fenced {
-						if err == nil {
-							t.Fatal("readers that share a lock got a token")
-						}
-						return
-					}
+					h, err := acquire(bg)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if got := h.Token() > 0; got != (x.fenced || typ == "FencedLock") {
+					if got := h.Token() > 0; got != ((x.fenced || typ == "FencedLock") && typ != "Read") {
 						t.Errorf("token %d", h.Token())
 					}
 					want := 30 * time.Second
@@ -91,7 +104,7 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 						t.Errorf("after %v: %v", want, h.Err())
 					}
 					_ = h.Release(bg)
-					next := w.Acquire(bg, l)
+					next := w.Acquire(bg, of(c))
 					if left := time.Until(next.Expires()); left < 29*time.Second {
 						t.Errorf("the next hold, without a lease, is trusted for %v", left)
 					}
@@ -100,4 +113,13 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 			})
 		}
 	}
+}
+
+// plain are the same options, for locks that take more of them.
+func plain(opts []redlatch.LockOption) []redlatch.PlainOption {
+	all := make([]redlatch.PlainOption, len(opts))
+	for i, o := range opts {
+		all[i] = o
+	}
+	return all
 }

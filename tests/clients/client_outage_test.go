@@ -27,13 +27,13 @@ func away(w *locktest.World, down *atomic.Bool) *redlatch.Client {
 
 // waits are calls that wait, by what they wait for.
 func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
-	acquire := func(lock func(c *redlatch.Client) *redlatch.Lock, opts ...redlatch.Option) func(context.Context, *redlatch.Client, time.Duration) error {
+	acquire := func(lock func(c *redlatch.Client) *redlatch.Lock, opts ...redlatch.PlainOption) func(context.Context, *redlatch.Client, time.Duration) error {
 		return func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
 			if wait == forEver {
-				_, err := lock(c).Acquire(ctx, opts...)
+				_, err := locktest.With(lock(c), opts...).Acquire(ctx)
 				return err
 			}
-			_, err := lock(c).TryAcquire(ctx, wait, opts...)
+			_, err := locktest.With(lock(c), opts...).TryAcquire(ctx, wait)
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.
 		"lock with a lease": acquire(plain, redlatch.Lease(time.Minute)),
 		"fair lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("fair") }),
 		"spin lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.SpinLock("lock", nil) }),
-		"group lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.GroupLock("group", "a", "b") }),
+		"group lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.GroupLock("group", []string{"a", "b"}) }),
 		"read lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Read() }),
 		"write lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Write() }),
 		"handed-over lock":  acquire(func(c *redlatch.Client) *redlatch.Lock { return c.Lock("own") }, redlatch.Lease(time.Minute)),
@@ -84,7 +84,7 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 				w.OK(other.RateLimiter("rate").WithRate(redlatch.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
 				held := []*redlatch.Hold{
 					w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.FairLock("fair")),
-					w.Acquire(ctx, other.GroupLock("group", "a")), w.Acquire(ctx, other.ReadWriteLock("rw").Write()),
+					w.Acquire(ctx, other.GroupLock("group", []string{"a"})), w.Acquire(ctx, other.ReadWriteLock("rw").Write()),
 				}
 				own := w.Acquire(ctx, c.Lock("own"))
 				var failed []<-chan error

@@ -91,7 +91,7 @@ func TestStatsCountWhatEventsTell(t *testing.T) {
 			kept = append(kept, w.Acquire(bg, c.Lock(string(rune('a'+i)))), w.Acquire(bg, c.FairLock(string(rune('k'+i)))), w.Permit(s))
 		}
 		inner := w.Acquire(kept[0].(*redlatch.Hold).Context(), c.Lock("a"))
-		detached, err := s.Acquire(bg, redlatch.Lease(time.Hour))
+		detached, err := c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour)).Acquire(bg)
 		w.OK(err)
 		w.Detach(detached)
 		wantStats(w, "at first", c, redlatch.Stats{Holds: 7, Permits: 3})

@@ -149,7 +149,7 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 			for _, name := range []string{"x", "{x}"} {
 				w.Release(w.Acquire(bg, c.Lock(name)))
 				w.Release(w.Acquire(bg, c.ReadWriteLock("rw"+name).Write()))
-				w.Release(w.Acquire(bg, c.GroupLock(strings.ReplaceAll("g"+name, "g{", "{g"), "v")))
+				w.Release(w.Acquire(bg, c.GroupLock(strings.ReplaceAll("g"+name, "g{", "{g"), []string{"v"})))
 			}
 		})
 	})
@@ -159,7 +159,7 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 func TestAMessageAboutALockDoesNotEndAHoldOfItsTwin(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		for i, l := range []*redlatch.Lock{c.Lock("x"), c.FairLock("x"), c.ReadWriteLock("x").Write(), c.GroupLock("x", "v")} {
+		for i, l := range []*redlatch.Lock{c.Lock("x"), c.FairLock("x"), c.ReadWriteLock("x").Write(), c.GroupLock("x", []string{"v"})} {
 			h := w.Acquire(bg, l)
 			revoke := func(name string) {
 				w.Server.HSet(wire.Prefix(wire.Revoke, name), h.Owner(), "1")

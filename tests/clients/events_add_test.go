@@ -163,7 +163,7 @@ func TestObserversChangeWhileLocksAreUsed(t *testing.T) {
 						t.Error(err)
 					}
 					remove := observe.Add(c, count(&calls))
-					_, _ = l.TryAcquire(bg, 0, redlatch.Lease(-1)) // is told, and refused
+					_, _ = locktest.With(l, redlatch.Lease(-1)).TryAcquire(bg, 0) // is told, and refused
 					remove()
 				}
 			})

@@ -108,7 +108,7 @@ func TestAHoldThatEndsAloneIsToldOnce(t *testing.T) {
 		o := newObserver(w)
 		l := w.Client(redlatch.Config{}, o.events).ReadWriteLock("accounts").Read()
 		long := w.Acquire(bg, l)
-		short := w.Acquire(bg, l, redlatch.Lease(time.Second))
+		short := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Second)))
 		<-short.Context().Done()
 		synctest.Wait()
 		if e := o.end(); e.Reason != observe.EndLost || !errors.Is(e.Err, redlatch.ErrLost) || e.Held > time.Second {
@@ -123,8 +123,8 @@ func TestAHoldThatEndsAloneIsToldOnce(t *testing.T) {
 func TestADetachedPermitIsToldOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)
-		s := w.Permits(w.Client(redlatch.Config{}, o.events), 1)
-		p := w.Permit(s, redlatch.Lease(time.Minute))
+		s := w.Permits(w.Client(redlatch.Config{}, o.events), 1, redlatch.Lease(time.Minute))
+		p := w.Permit(s)
 		for range 2 {
 			w.Detach(p)
 		}

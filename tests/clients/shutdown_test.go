@@ -201,10 +201,10 @@ func TestNothingIsAcquiredAfterShutdownHasBegun(t *testing.T) {
 func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(10*time.Second))
-		sem, permits := w.Semaphore(c, 2), w.Permits(c, 3)
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(10*time.Second)))
+		sem, permits := w.Semaphore(c, 2), w.Permits(c, 3, redlatch.Lease(time.Minute))
 		w.OK(sem.Acquire(bg, 2))
-		leased, detached := w.Permit(permits, redlatch.Lease(time.Minute)), w.Permit(permits, redlatch.Lease(time.Minute))
+		leased, detached := w.Permit(permits), w.Permit(permits)
 		id := w.Detach(detached)
 		latch := w.Latch(c.CountDownLatch("latch"), 2)
 		limiter := c.RateLimiter("api")
@@ -575,7 +575,7 @@ func TestWhoIsToldAtTheEndOfShutdownMayStillRelease(t *testing.T) {
 			return held{s, func(context.Context) error { s.finish <- nil; return <-s.done }}
 		},
 		"lease": func(w *locktest.World, c *redlatch.Client) held {
-			h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Hour))
+			h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Hour)))
 			return held{h.Context(), h.Release}
 		},
 	}

@@ -161,7 +161,7 @@ func (l *syncLife) call(ctx context.Context, method string, s golden.Step) (stri
 		ok, n, err = onRate(ctx, c.RateLimiter(l.name), method, s)
 	case "permits":
 		if slices.Contains([]string{"acquire", "tryAcquire"}, method) {
-			permits, err := acquirePermits(ctx, c.ExpirableSemaphore(l.name), method, s)
+			permits, err := acquirePermits(ctx, c.ExpirableSemaphore(l.name, redlatch.Lease(s.Lease())), method, s)
 			return "true", permits, err
 		}
 		ok, n, err = l.onPermits(ctx, c.ExpirableSemaphore(l.name), method, s)
@@ -254,12 +254,12 @@ func onRate(ctx context.Context, l *redlatch.RateLimiter, method string, step go
 	return did(unknown(method))
 }
 
-// acquirePermits acquires one, or several, as Redisson's permits with a lease.
+// acquirePermits acquires one, or several, of a semaphore whose permits have a lease, as Redisson's.
 func acquirePermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step golden.Step) ([]*redlatch.Permit, error) {
 	if method == "acquire" {
-		return s.AcquireMany(ctx, step.N, redlatch.Lease(step.Lease()))
+		return s.AcquireMany(ctx, step.N)
 	}
-	return s.TryAcquireMany(ctx, step.N, 0, redlatch.Lease(step.Lease()))
+	return s.TryAcquireMany(ctx, step.N, 0)
 }
 
 func (l *syncLife) onPermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step golden.Step) (bool, int, error) {

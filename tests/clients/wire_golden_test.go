@@ -119,15 +119,15 @@ func (l *goldenLife) lock(thread, kind string) *redlatch.Lock {
 	c := l.clients[thread]
 	switch kind {
 	case "nonreentrant":
-		return c.NonReentrantLock(l.name)
+		return c.Lock(l.name, redlatch.NonReentrant())
 	case "fenced":
-		return c.FencedLock(l.name)
+		return c.Lock(l.name, redlatch.Fenced())
 	case "spin":
 		return c.SpinLock(l.name, nil)
 	case "fair":
 		return c.FairLock(l.name)
 	case "nonreentrantfair":
-		return c.NonReentrantFairLock(l.name)
+		return c.FairLock(l.name, redlatch.NonReentrant())
 	case "read":
 		return c.ReadWriteLock(l.name).Read()
 	case "write":
@@ -146,7 +146,7 @@ func (l *goldenLife) do(s golden.Step) {
 	if n := len(holds); n > 0 {
 		ctx = holds[n-1].Context() // what a thread holds it re-enters
 	}
-	var opts []redlatch.Option
+	var opts []redlatch.PlainOption
 	if s.LeaseMs > 0 {
 		opts = append(opts, redlatch.Lease(time.Duration(s.LeaseMs)*time.Millisecond))
 	}
@@ -198,7 +198,7 @@ func (l *goldenLife) do(s golden.Step) {
 			opts = append(opts, redlatch.Lease(defaultWatchdog))
 		}
 		go func() {
-			h, err := lock.Acquire(ctx, opts...)
+			h, err := locktest.With(lock, opts...).Acquire(ctx)
 			if err != nil && ctx.Err() == nil {
 				l.Errorf("%s: %v", at, err)
 			}
@@ -218,15 +218,15 @@ func (l *goldenLife) do(s golden.Step) {
 }
 
 // try tries once, or for as long as the step says.
-func (l *goldenLife) try(lock *redlatch.Lock, ctx context.Context, s golden.Step, opts []redlatch.Option) (*redlatch.Hold, error) {
+func (l *goldenLife) try(lock *redlatch.Lock, ctx context.Context, s golden.Step, opts []redlatch.PlainOption) (*redlatch.Hold, error) {
 	if s.WaitMs == 0 {
-		h, err := lock.TryAcquire(ctx, 0, opts...)
+		h, err := locktest.With(lock, opts...).TryAcquire(ctx, 0)
 		var busy *redlatch.BusyError
 		if errors.As(err, &busy) && busy.Owed > 0 {
 			time.Sleep(5 * time.Millisecond) // to others, to whom this one has just released it
-			return lock.TryAcquire(ctx, 0, opts...)
+			return locktest.With(lock, opts...).TryAcquire(ctx, 0)
 		}
 		return h, err
 	}
-	return lock.TryAcquire(ctx, time.Duration(s.WaitMs)*time.Millisecond, opts...)
+	return locktest.With(lock, opts...).TryAcquire(ctx, time.Duration(s.WaitMs)*time.Millisecond)
 }

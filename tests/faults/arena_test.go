@@ -303,16 +303,16 @@ func (s *story) inject(k *requestKind, a faultnet.Action, times int) (fired func
 	}
 }
 
-func (s *story) acquire(ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
+func (s *story) acquire(ctx context.Context, opts ...redlatch.PlainOption) *redlatch.Hold {
 	s.T.Helper()
 	return s.acquireBy(s.c, ctx, opts...)
 }
 
-func (s *story) acquireBy(c *redlatch.Client, ctx context.Context, opts ...redlatch.Option) *redlatch.Hold {
+func (s *story) acquireBy(c *redlatch.Client, ctx context.Context, opts ...redlatch.PlainOption) *redlatch.Hold {
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(ctx, locktest.Generous)
 	defer cancel()
-	h, err := s.of(c).Acquire(ctx, opts...)
+	h, err := locktest.With(s.of(c), opts...).Acquire(ctx)
 	if err != nil {
 		s.T.Fatalf("Acquire: %v", err)
 	}
@@ -331,9 +331,9 @@ func (s *story) release(holds ...*redlatch.Hold) {
 
 // lineUp acquires the lock on a goroutine and returns when it waits in line
 // behind a hold of its own process.
-func (s *story) lineUp(opts ...redlatch.Option) <-chan locktest.Outcome {
+func (s *story) lineUp(opts ...redlatch.PlainOption) <-chan locktest.Outcome {
 	s.T.Helper()
-	got := locktest.Acquiring(s.of(s.c), opts...)
+	got := locktest.Acquiring(locktest.With(s.of(s.c), opts...))
 	await(s.T, "a waiter in line", s.waiting)
 	return got
 }

@@ -34,7 +34,7 @@ func (s *story) breakOff(how func()) {
 		}
 		holds = append(holds, h)
 	}
-	leased, err := s.c.Lock(s.lock).Acquire(bg, redlatch.Lease(lease))
+	leased, err := s.c.Lock(s.lock, redlatch.Lease(lease)).Acquire(bg)
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func emptyServers() (stories []telling) {
 		stories = append(stories, telling{fmt.Sprint("an empty server ends every hold at once/down for ", down), func(s *story) {
 			s.c = s.other // which no proxy disconnects
 			watched := s.acquire(bg)
-			leased, err := s.c.Lock(s.lock+"leased").Acquire(bg, redlatch.Lease(lease))
+			leased, err := s.c.Lock(s.lock+"leased", redlatch.Lease(lease)).Acquire(bg)
 			if err != nil {
 				s.T.Fatal(err)
 			}

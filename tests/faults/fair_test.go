@@ -46,7 +46,7 @@ var fairKinds = append([]requestKind{
 		provoke: func(s *story, arm func() func() bool) []*redlatch.Hold {
 			for end := time.Now().Add(locktest.Generous); time.Now().Before(end); { // a look that was in flight may have taken the lock
 				f := s.acquireBy(s.other, bg)
-				got := locktest.Acquiring(s.of(s.c), redlatch.Lease(lease)) // or else it is given the lock
+				got := locktest.Acquiring(locktest.With(s.of(s.c), redlatch.Lease(lease))) // or else it is given the lock
 				s.awaitQueue(1)
 				fired := arm()
 				s.release(f)

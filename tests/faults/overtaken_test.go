@@ -70,7 +70,7 @@ func (s *story) cancelledAcquire(delay time.Duration) {
 
 // The next in line inherits the request that is in flight: it gets the lock and
 // nothing is left behind.
-func (s *story) cancelledAcquirePassesItsTakeOn(most int, opts ...redlatch.Option) {
+func (s *story) cancelledAcquirePassesItsTakeOn(most int, opts ...redlatch.PlainOption) {
 	take := &requestKind{script: "lock.take"}
 	sent, pass := make(chan struct{}), make(chan struct{})
 	letPass := sync.OnceFunc(func() { close(pass) })
@@ -87,13 +87,13 @@ func (s *story) cancelledAcquirePassesItsTakeOn(most int, opts ...redlatch.Optio
 	s.proxy.Record(true)
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
-	first := locktest.Later(func() error { _, err := s.c.Lock(s.lock).Acquire(ctx, opts...); return err })
+	first := locktest.Later(func() error { _, err := s.c.Lock(s.lock, opts...).Acquire(ctx); return err })
 	await(s.T, "the take", sent)
 	lined := make(chan struct{})
 	second := locktest.Later(func() locktest.Outcome {
 		ctx, cancel := context.WithTimeout(bg, locktest.Generous)
 		defer cancel()
-		h, err := s.c.Lock(s.lock).Acquire(listened{ctx, sync.OnceFunc(func() { close(lined) })}, opts...)
+		h, err := s.c.Lock(s.lock, opts...).Acquire(listened{ctx, sync.OnceFunc(func() { close(lined) })})
 		return locktest.Outcome{Hold: h, Err: err}
 	})
 	cancel()

@@ -38,12 +38,12 @@ func impossibleLeases() []telling {
 	return []telling{
 		{"Try", func(s *story) {
 			l := slow(s)
-			fails(s, "Try", func() (*redlatch.Hold, error) { return l.TryAcquire(bg, 0, redlatch.Lease(short)) })
+			fails(s, "Try", func() (*redlatch.Hold, error) { return locktest.With(l, redlatch.Lease(short)).TryAcquire(bg, 0) })
 		}},
 		{"Acquire with Wait", func(s *story) {
 			l := slow(s)
 			fails(s, "Acquire", func() (*redlatch.Hold, error) {
-				return l.TryAcquire(bg, wait, redlatch.Lease(short))
+				return locktest.With(l, redlatch.Lease(short)).TryAcquire(bg, wait)
 			})
 		}},
 		{"Acquire with a deadline", func(s *story) {
@@ -51,7 +51,7 @@ func impossibleLeases() []telling {
 			fails(s, "Acquire", func() (*redlatch.Hold, error) {
 				ctx, cancel := context.WithTimeout(bg, wait)
 				defer cancel()
-				return l.Acquire(ctx, redlatch.Lease(short))
+				return locktest.With(l, redlatch.Lease(short)).Acquire(ctx)
 			})
 		}},
 	}

@@ -52,7 +52,7 @@ func Example_key() {
 	ctx := context.Background()
 	client, redis, done := newClient()
 	defer done()
-	orders := client.FencedLock("orders:42")
+	orders := client.Lock("orders:42", redlatch.Fenced())
 	state, err := fence.NewKey(redis, "orders:42:state") // any driver; not the lock's own name
 	if err != nil {
 		log.Print(err)

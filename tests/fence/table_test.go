@@ -206,7 +206,7 @@ func TestTableInTransaction(t *testing.T) {
 // The whole story: a holder that lost its lock and does not know it.
 func TestTableWithLock(t *testing.T) {
 	db := openDB(t)
-	lock := redlatchtest.NewClient(t, redlatch.Config{}).FencedLock("account:7")
+	lock := redlatchtest.NewClient(t, redlatch.Config{}).Lock("account:7", redlatch.Fenced())
 	acquire := func() *redlatch.Hold {
 		t.Helper()
 		hold, err := lock.Acquire(bg)

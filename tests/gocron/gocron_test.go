@@ -35,7 +35,7 @@ func TestEachRunOfAJobIsOneProcesss(t *testing.T) {
 			var runs atomic.Int32
 			var all []gocron.Scheduler
 			for i := range 4 {
-				locker := redlatchgocron.NewLocker(w.Client(redlatch.Config{}), redlatchgocron.Options{Prefix: "jobs:", HoldAtLeast: atLeast})
+				locker := redlatchgocron.NewLocker(w.Client(redlatch.Config{}), redlatchgocron.Options{Prefix: "jobs:", MinHold: atLeast})
 				all = append(all, scheduled(w, time.Duration(i)*2*time.Second, func() { runs.Add(1); time.Sleep(10 * time.Millisecond) }, gocron.WithDistributedLocker(locker)))
 			}
 			const minutes = 10
@@ -45,10 +45,10 @@ func TestEachRunOfAJobIsOneProcesss(t *testing.T) {
 			}
 			want := int32(minutes)
 			if atLeast == 0 {
-				want *= 4 // that is what HoldAtLeast is for
+				want *= 4 // that is what MinHold is for
 			}
 			if n := runs.Load(); n != want {
-				t.Errorf("HoldAtLeast %v: %d runs in %d minutes, want %d", atLeast, n, minutes, want)
+				t.Errorf("MinHold %v: %d runs in %d minutes, want %d", atLeast, n, minutes, want)
 			}
 			time.Sleep(time.Minute)
 			if keys := w.Server.Keys(); len(locks(keys)) > 0 {

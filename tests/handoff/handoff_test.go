@@ -72,7 +72,7 @@ func TestALeaseIsTakenOverWithAnOwnerAndATTLOfItsOwn(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.Lock("orders"))
 		next := locktest.Later(func() *redlatch.Hold {
-			return w.Acquire(bg, c.Lock("orders"), redlatch.Lease(5*time.Second))
+			return w.Acquire(bg, c.Lock("orders", redlatch.Lease(5*time.Second)))
 		})
 		synctest.Wait()
 		w.Release(h)
@@ -247,11 +247,11 @@ func TestALongTTLThatMayComeIsNotPassedOn(t *testing.T) {
 				l := w.Tapped(redlatch.Config{OutageTimeout: time.Second}, d).Lock("orders")
 				outer := w.Acquire(bg, l)
 				if how == "extension in flight" {
-					inner := w.Acquire(outer.Context(), l, redlatch.Lease(10*time.Second))
+					inner := w.Acquire(outer.Context(), locktest.With(l, redlatch.Lease(10*time.Second)))
 					go func() { _ = inner.Extend(bg, time.Hour) }()
 					time.Sleep(time.Millisecond)
 					w.Release(inner)
-				} else if _, err := l.Acquire(outer.Context(), redlatch.Lease(time.Hour)); err == nil {
+				} else if _, err := locktest.With(l, redlatch.Lease(time.Hour)).Acquire(outer.Context()); err == nil {
 					t.Error("the re-entry was answered")
 				}
 				next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
@@ -273,7 +273,7 @@ func TestALongTTLIsNotPassedOn(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
 		outer := w.Acquire(bg, l)
-		inner := w.Acquire(outer.Context(), l, redlatch.Lease(time.Hour))
+		inner := w.Acquire(outer.Context(), locktest.With(l, redlatch.Lease(time.Hour)))
 		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
 		w.Release(inner)

@@ -48,7 +48,7 @@ var (
 		return locked(c.Lock("orders"))
 	}}
 	groupContested = contested{"group", func(c *redlatch.Client) func(context.Context) (func() error, error) {
-		return locked(c.GroupLock("orders", "1", "2"))
+		return locked(c.GroupLock("orders", []string{"1", "2"}))
 	}}
 	writeContested = contested{"write", func(c *redlatch.Client) func(context.Context) (func() error, error) {
 		return locked(c.ReadWriteLock("orders").Write())

@@ -36,7 +36,7 @@ func TestTrySaysThatOthersGoFirst(t *testing.T) {
 			waiting func(context.Context) (func(), error)
 		}{
 			"lock":  {trying(w, c.Lock("orders")), patient(w, far.Lock("orders"))},
-			"group": {trying(w, c.GroupLock("stock", "1")), patient(w, far.GroupLock("stock", "1"))},
+			"group": {trying(w, c.GroupLock("stock", []string{"1"})), patient(w, far.GroupLock("stock", []string{"1"}))},
 			"write": {trying(w, rw.Write()), patient(w, far.ReadWriteLock("accounts").Write())},
 			"read":  {trying(w, rw.Read()), patient(w, far.ReadWriteLock("accounts").Write())},
 			"permit": {
@@ -144,7 +144,7 @@ func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 		}
 		again := map[string]func() (func(), error){
 			"lock":  trying(w, c.Lock("orders")),
-			"group": trying(w, c.GroupLock("stock", "1")),
+			"group": trying(w, c.GroupLock("stock", []string{"1"})),
 			"write": trying(w, c.ReadWriteLock("accounts").Write()),
 			"semaphore": func() (func(), error) {
 				s := c.Semaphore(locktest.SemaphoreName)

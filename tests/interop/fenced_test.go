@@ -74,7 +74,7 @@ func TestOneTokenSequence(t *testing.T) {
 			t.Errorf("the token is %d after Java's tryLock, want 5", w.token())
 		}
 		j.unlock()
-		h, err = w.goClient().Lock(w.name).TryAcquire(w.ctx, generous, redlatch.Fenced())
+		h, err = w.goClient().Lock(w.name, redlatch.Fenced()).TryAcquire(w.ctx, generous)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestTokensRiseInTheOrderOfTheSections(t *testing.T) {
 		}
 		var all []*waiting
 		for range 2 {
-			lock := w.anotherGo().FencedLock(w.name)
+			lock := w.anotherGo().Lock(w.name, redlatch.Fenced())
 			for range 3 {
 				all = append(all, w.start("Go: loop", func() error {
 					for range sections {

@@ -12,7 +12,7 @@ import (
 )
 
 func (w *world) goGroup(values ...string) *redlatch.Lock {
-	return w.goClient().GroupLock(w.name, values...)
+	return w.goClient().GroupLock(w.name, values)
 }
 
 func (w *world) javaGroup(thread string, values ...string) javaLock {

@@ -46,15 +46,15 @@ func (c cast) tells() bool {
 func goLock(c *redlatch.Client, kind, name string) *redlatch.Lock {
 	switch kind {
 	case peer.NonReentrant:
-		return c.NonReentrantLock(name)
+		return c.Lock(name, redlatch.NonReentrant())
 	case peer.Fenced:
-		return c.FencedLock(name)
+		return c.Lock(name, redlatch.Fenced())
 	case peer.Spin:
 		return c.SpinLock(name, nil)
 	case peer.Fair:
 		return c.FairLock(name)
 	case peer.FairOnce:
-		return c.NonReentrantFairLock(name)
+		return c.FairLock(name, redlatch.NonReentrant())
 	case peer.Read:
 		return c.ReadWriteLock(name).Read()
 	case peer.Write:

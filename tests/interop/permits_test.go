@@ -20,14 +20,14 @@ const skew = time.Second
 // notLive is what Redisson throws about a permit that is not live, by version.
 var notLive = []string{"IllegalArgumentException", "RedisException"}
 
-func (w *world) goPermits() *redlatch.ExpirableSemaphore {
-	return w.goClient().ExpirableSemaphore(w.name)
+func (w *world) goPermits(opts ...redlatch.HoldOption) *redlatch.ExpirableSemaphore {
+	return w.goClient().ExpirableSemaphore(w.name, opts...)
 }
 
 // goPermit acquires a permit in Go, which must be possible at once.
-func (w *world) goPermit(opts ...redlatch.Option) *redlatch.Permit {
+func (w *world) goPermit(opts ...redlatch.HoldOption) *redlatch.Permit {
 	w.t.Helper()
-	p, err := w.goPermits().TryAcquire(w.ctx, generous, opts...)
+	p, err := w.goPermits(opts...).TryAcquire(w.ctx, generous)
 	w.must(err)
 	return p
 }
@@ -148,9 +148,9 @@ func permitsOfBoth(t *testing.T, w *world) {
 // Several permits at once: all of them or none, on either side.
 func TestManyPermits(t *testing.T) {
 	eachOf(t, peer.Permits, func(t *testing.T, w *world) {
-		s, j := w.goPermits(), w.javaSync("t1")
+		s, j := w.goPermits(redlatch.Lease(long)), w.javaSync("t1")
 		j.answers(true, "trySetPermits", 5)
-		many, err := s.AcquireMany(w.ctx, 3, redlatch.Lease(long))
+		many, err := s.AcquireMany(w.ctx, 3)
 		w.must(err)
 		defer runtime.KeepAlive(many) // what nobody can release any more is given back
 		var ids []string
@@ -245,13 +245,13 @@ func permitsWake(t *testing.T, w *world) {
 // over, and not earlier.
 func TestPermitsExpire(t *testing.T) {
 	eachOf(t, peer.Permits, func(t *testing.T, w *world) {
-		s, j := w.goPermits(), w.javaSync("t1")
+		s, j := w.goPermits(redlatch.Lease(short)), w.javaSync("t1")
 		w.yes(s.TrySetPermits(w.ctx, 1))
 		id := j.permit(short)
 		until := w.until(id)
 		var g *redlatch.Permit
 		w.sleeps(0, "Go: acquire", func() (err error) {
-			g, err = s.Acquire(w.ctx, redlatch.Lease(short))
+			g, err = s.Acquire(w.ctx)
 			return err
 		}).returns()
 		w.inTime("Go", until)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -23,9 +24,9 @@ func (w *world) javaSide(thread, kind string) javaLock {
 }
 
 // goTakes acquires one side in Go, which must be possible at once.
-func (w *world) goTakes(kind string, opts ...redlatch.Option) *redlatch.Hold {
+func (w *world) goTakes(kind string, opts ...redlatch.PlainOption) *redlatch.Hold {
 	w.t.Helper()
-	h, err := w.side(kind).TryAcquire(w.ctx, generous, opts...)
+	h, err := locktest.With(w.side(kind), opts...).TryAcquire(w.ctx, generous)
 	if err != nil {
 		w.t.Fatalf("Go: acquire to %s: %v; Redis has %v", kind, err, w.fields())
 	}
@@ -289,7 +290,7 @@ func TestGoDowngradeWakesJavaReaders(t *testing.T) { reads(t, goDowngradeWakesJa
 
 func goDowngradeWakesJavaReaders(t *testing.T, w *world) {
 	writer := w.goTakes(peer.Write, redlatch.Lease(long))
-	reader, err := w.side(peer.Read).Acquire(writer.Context(), redlatch.Lease(long))
+	reader, err := locktest.With(w.side(peer.Read), redlatch.Lease(long)).Acquire(writer.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

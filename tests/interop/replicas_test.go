@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -63,7 +64,7 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 		}
 	})
 	from := time.Now()
-	h, err := w.goLock().Acquire(w.ctx, redlatch.Lease(long))
+	h, err := locktest.With(w.goLock(), redlatch.Lease(long)).Acquire(w.ctx)
 	took, since := time.Since(from), time.Since(began)
 	w.must(err)
 	resume()

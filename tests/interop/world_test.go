@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -227,9 +228,9 @@ func (w *world) goLock() *redlatch.Lock {
 }
 
 // goHolds acquires the lock in Go, which must be possible at once.
-func (w *world) goHolds(opts ...redlatch.Option) *redlatch.Hold {
+func (w *world) goHolds(opts ...redlatch.PlainOption) *redlatch.Hold {
 	w.t.Helper()
-	h, err := w.goLock().TryAcquire(w.ctx, generous, opts...)
+	h, err := locktest.With(w.goLock(), opts...).TryAcquire(w.ctx, generous)
 	if err != nil {
 		w.t.Fatalf("Go: acquire: %v", err)
 	}
@@ -526,11 +527,11 @@ type goWaiting struct {
 }
 
 // goWaits lets a goroutine wait for the lock, until it sleeps.
-func (w *world) goWaits(opts ...redlatch.Option) *goWaiting {
+func (w *world) goWaits(opts ...redlatch.PlainOption) *goWaiting {
 	w.t.Helper()
 	g, lock := &goWaiting{}, w.goLock()
 	g.waiting = w.start("Go: acquire", func() (err error) {
-		g.hold, err = lock.Acquire(w.ctx, opts...)
+		g.hold, err = locktest.With(lock, opts...).Acquire(w.ctx)
 		return err
 	})
 	w.asleep(1)

@@ -159,7 +159,7 @@ func TestALockThatIsHandedOnNeedsReplicasAsItsRenewalsDo(t *testing.T) {
 // whether his process has had it for long or not.
 func TestALeaseOrATokenIsAcknowledgedWhenALockIsHandedOn(t *testing.T) {
 	for _, after := range []time.Duration{time.Microsecond, 20 * time.Millisecond} {
-		for _, opt := range []redlatch.Option{redlatch.Lease(time.Minute), redlatch.Fenced()} {
+		for _, opt := range []redlatch.PlainOption{redlatch.Lease(time.Minute), redlatch.Fenced()} {
 			for acked := range 2 {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 1)
@@ -173,7 +173,7 @@ func TestALeaseOrATokenIsAcknowledgedWhenALockIsHandedOn(t *testing.T) {
 						}
 						return 1, nil
 					})
-					next, after2 := locktest.Acquiring(l, opt), locktest.Later(func() locktest.Outcome { time.Sleep(time.Second / 2); return <-locktest.Acquiring(l) })
+					next, after2 := locktest.Acquiring(locktest.With(l, opt)), locktest.Later(func() locktest.Outcome { time.Sleep(time.Second / 2); return <-locktest.Acquiring(l) })
 					time.Sleep(after)
 					w.Release(h)
 					o := <-next
@@ -208,19 +208,25 @@ type kept interface {
 }
 
 // keepers acquire something that lasts.
-func keepers(w *locktest.World, c *redlatch.Client) map[string]func(opts ...redlatch.Option) kept {
-	all := map[string]func(opts ...redlatch.Option) kept{
-		"permit": func(opts ...redlatch.Option) kept {
+func keepers(w *locktest.World, c *redlatch.Client) map[string]func(opts ...redlatch.HoldOption) kept {
+	all := map[string]func(opts ...redlatch.HoldOption) kept{
+		"permit": func(opts ...redlatch.HoldOption) kept {
 			s := c.ExpirableSemaphore("permits")
 			_, err := s.TrySetPermits(bg, 1)
 			w.OK(err)
-			p, err := s.Acquire(bg, opts...)
+			p, err := c.ExpirableSemaphore(s.Name(), opts...).Acquire(bg)
 			w.OK(err)
 			return p
 		},
 	}
 	for kind, of := range locktest.MemberKinds {
-		all[kind] = func(opts ...redlatch.Option) kept { return w.Acquire(bg, of(c, kind), opts...) }
+		all[kind] = func(opts ...redlatch.HoldOption) kept {
+			l := of(c, kind)
+			for _, o := range opts {
+				l = locktest.With(l, o)
+			}
+			return w.Acquire(bg, l)
+		}
 	}
 	return all
 }
@@ -301,7 +307,7 @@ func TestRenewalsDoNotWaitForReplicasUnlessAskedTo(t *testing.T) {
 			for kind, acquire := range keepers(w, c) {
 				holds[kind] = acquire()
 			}
-			leased := w.Acquire(bg, c.Lock("leased"), redlatch.Lease(5*time.Second))
+			leased := w.Acquire(bg, c.Lock("leased", redlatch.Lease(5*time.Second)))
 			d.Takes()
 			d.Follow(1, 0)
 			w.OK(leased.Extend(bg, time.Hour))
@@ -324,7 +330,7 @@ func TestALossIsToldWithoutReplicas(t *testing.T) {
 	for _, lease := range []bool{false, true} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
-			var opts []redlatch.Option
+			var opts []redlatch.HoldOption
 			if lease {
 				opts = append(opts, redlatch.Lease(time.Hour))
 			}

@@ -77,7 +77,7 @@ func TestWhoLeavesWhileReplicasAreWaitedForHasNothing(t *testing.T) {
 func TestWhatSomebodyLeftIsInheritedOnlyIfItIsAcknowledged(t *testing.T) {
 	type leaver func(c *redlatch.Client, ctx context.Context) error
 	alone := func(c *redlatch.Client, ctx context.Context) error {
-		_, err := c.FencedLock("name").Acquire(ctx)
+		_, err := c.Lock("name", redlatch.Fenced()).Acquire(ctx)
 		return err
 	}
 	for what, leave := range map[string]leaver{
@@ -347,7 +347,7 @@ func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
 					s := c.ExpirableSemaphore("name")
 					_, err := s.TrySetPermits(bg, 3)
 					w.OK(err)
-					ps, err := s.AcquireMany(bg, 2, redlatch.Lease(time.Hour))
+					ps, err := c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour)).AcquireMany(bg, 2)
 					w.OK(err)
 					d.Takes()
 					w.OK(release(s, ps[0])) // replicas know this one

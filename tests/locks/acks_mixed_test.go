@@ -148,11 +148,11 @@ func TestReadersAreAcknowledgedTogether(t *testing.T) {
 			}
 			// Who needs a longer lease than the others have needs replicas for it.
 			d.Follow(1, 0)
-			_, err := l.Acquire(bg, redlatch.Lease(time.Hour))
+			_, err := locktest.With(l, redlatch.Lease(time.Hour)).Acquire(bg)
 			w.WantAck(err, "name", 0, 1)
 			w.Release(w.Acquire(bg, l))
 			d.Follow(1, 1)
-			w.Release(w.Acquire(bg, l, redlatch.Lease(time.Hour)))
+			w.Release(w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Hour))))
 		})
 	}
 }

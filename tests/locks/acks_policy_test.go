@@ -32,10 +32,10 @@ func waitOf(once bool) time.Duration {
 	return time.Hour
 }
 
-func takingLock(name string, of func(c *redlatch.Client) *redlatch.Lock, opts ...redlatch.Option) taking {
+func takingLock(name string, of func(c *redlatch.Client) *redlatch.Lock, opts ...redlatch.PlainOption) taking {
 	return taking{name: name, take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
 		l := of(cs[0])
-		h, err := l.TryAcquire(ctx, waitOf(once), opts...)
+		h, err := locktest.With(l, opts...).TryAcquire(ctx, waitOf(once))
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func takings() (all []taking) {
 	}
 	lock := func(c *redlatch.Client) *redlatch.Lock { return c.Lock("name") }
 	return append(all,
-		takingLock("non-re-entry fair", func(c *redlatch.Client) *redlatch.Lock { return c.NonReentrantFairLock("name") }),
+		takingLock("non-re-entry fair", func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("name", redlatch.NonReentrant()) }),
 		takingLock("striped", func(c *redlatch.Client) *redlatch.Lock { return c.StripedLock("name", 4).For("key") }),
 		takingLock("lease", lock, redlatch.Lease(time.Minute)),
 		takingLock("token", lock, redlatch.Fenced()),
@@ -73,7 +73,7 @@ func takings() (all []taking) {
 			return redlatch.MultiLock(cs[0].Lock("a"), cs[0].Lock("b"), cs[0].SpinLock("c", nil))
 		}),
 		takingMulti("multi one by one", func(cs []*redlatch.Client) *redlatch.Multi {
-			return redlatch.MultiLock(cs[0].FairLock("a"), cs[0].FencedLock("b"), cs[0].ReadWriteLock("c").Write())
+			return redlatch.MultiLock(cs[0].FairLock("a"), cs[0].Lock("b", redlatch.Fenced()), cs[0].ReadWriteLock("c").Write())
 		}),
 		takingMulti("multi of several clients", func(cs []*redlatch.Client) *redlatch.Multi {
 			return redlatch.MultiLock(cs[0].Lock("a"), cs[1].Lock("b"), cs[2].Lock("c"))
@@ -257,15 +257,15 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			l := c.Lock("lock")
 			h := w.Acquire(bg, l)
 			w.Release(w.Acquire(h.Context(), l))
-			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l, redlatch.Lease(time.Minute)) })
+			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Minute))) })
 			locktest.Settled()
 			w.Release(h)
 			w.Release(<-next)
 			rw := c.ReadWriteLock("rw")
 			w.Release(w.Acquire(bg, rw.Read()))
 			w.Release(w.Acquire(bg, rw.Write()))
-			g := w.Acquire(bg, c.GroupLock("group", "x"))
-			w.Release(w.Acquire(g.Context(), c.GroupLock("group", "x")))
+			g := w.Acquire(bg, c.GroupLock("group", []string{"x"}))
+			w.Release(w.Acquire(g.Context(), c.GroupLock("group", []string{"x"})))
 			w.Release(w.Acquire(bg, c.FairLock("fair")))
 			m, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg)
 			w.OK(err)

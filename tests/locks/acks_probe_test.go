@@ -319,11 +319,11 @@ func TestReplicasHaveHalfOfTheTimeThatThereIs(t *testing.T) {
 	for _, policy := range []redlatch.Acks{redlatch.AckBestEffort, redlatch.AckAny, redlatch.AckRequired} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c, d := w.Acking(redlatch.Config{Acks: policy, AckReplicas: oneIfRequired(policy), AckTimeout: 5 * time.Second}, 1, 0)
-			try := func(want time.Duration, ctx context.Context, wait time.Duration, opts ...redlatch.Option) {
+			try := func(want time.Duration, ctx context.Context, wait time.Duration, opts ...redlatch.PlainOption) {
 				t.Helper()
 				locktest.Settled() // or the last one may not have been given back
 				start := time.Now()
-				h, err := c.Lock("name").TryAcquire(ctx, wait, opts...)
+				h, err := c.Lock("name", opts...).TryAcquire(ctx, wait)
 				if policy == redlatch.AckBestEffort {
 					w.OK(err)
 					w.Release(h)

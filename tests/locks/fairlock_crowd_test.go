@@ -178,7 +178,7 @@ func TestTheDebtsOfACrowdArePaidTogether(t *testing.T) {
 			return r, err
 		}})
 		other := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, other.FairLock("orders"), redlatch.Lease(time.Hour))
+		h := w.Acquire(bg, other.FairLock("orders", redlatch.Lease(time.Hour)))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
 		var left []<-chan locktest.Outcome

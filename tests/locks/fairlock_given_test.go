@@ -73,7 +73,7 @@ func TestAGivenLockIsSoonKeptLikeAnyOther(t *testing.T) {
 // The lock outlives its dead holder by no more than its lease, has a token for
 // each hold, or belongs to a waiter of Redisson, who does not know of this.
 func TestWhoCannotBeGivenTheLockIsToldToTakeIt(t *testing.T) {
-	for name, opts := range map[string][]redlatch.Option{
+	for name, opts := range map[string][]redlatch.PlainOption{
 		"with a lease": {redlatch.Lease(time.Second)},
 		"fenced":       {redlatch.Fenced()},
 	} {
@@ -81,8 +81,8 @@ func TestWhoCannotBeGivenTheLockIsToldToTakeIt(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a := w.Client(redlatch.Config{})
 				b, byB := w.Counted(redlatch.Config{})
-				before := w.Acquire(bg, a.FairLock("orders"), opts...)
-				next := w.Waiting(bg, b.FairLock("orders"), opts...)
+				before := w.Acquire(bg, locktest.With(a.FairLock("orders"), opts...))
+				next := w.Waiting(bg, locktest.With(b.FairLock("orders"), opts...))
 				published := w.Eavesdrop()
 				byB()
 				w.Release(before)
@@ -365,7 +365,7 @@ func TestBriefReentriesDoNotPutOffTheRenewalOfAGivenLock(t *testing.T) {
 			if err := h.Err(); err != nil {
 				t.Fatal(err)
 			}
-			w.Release(w.Acquire(h.Context(), b.FairLock("orders"), redlatch.Lease(500*time.Millisecond)))
+			w.Release(w.Acquire(h.Context(), b.FairLock("orders", redlatch.Lease(500*time.Millisecond))))
 		}
 		w.Release(h)
 		w.WantNothing()

@@ -72,7 +72,7 @@ func TestWhoLeavesInsteadOfTakingCallsTheNext(t *testing.T) {
 		}})
 		a, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, a.FairLock("orders"))
-		first := w.Waiting(gone, c.FairLock("orders"), redlatch.Lease(time.Minute)) // it is not given the lock
+		first := w.Waiting(gone, c.FairLock("orders", redlatch.Lease(time.Minute))) // it is not given the lock
 		next := w.Waiting(bg, other.FairLock("orders"))
 		leaving.Store(true)
 		start := time.Now()
@@ -149,7 +149,7 @@ func TestALockThatIsWonWhileGivingUpGoesToTheNext(t *testing.T) {
 		other := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, other.FairLock("orders"))
 		ctx, cancel := context.WithCancel(bg)
-		first := w.Waiting(ctx, c.FairLock("orders"), redlatch.Lease(time.Minute)) // it is not given the lock
+		first := w.Waiting(ctx, c.FairLock("orders", redlatch.Lease(time.Minute))) // it is not given the lock
 		next := w.Waiting(bg, other.FairLock("orders"))
 		slow.Store(true)
 		start := time.Now()
@@ -297,7 +297,7 @@ func TestCloseTakesItsWaitersOutOfTheQueue(t *testing.T) {
 func TestWhoFailsWhileWaitingLeavesTheQueue(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(bg, other.FairLock("orders"), redlatch.Lease(time.Hour))
+		h := w.Acquire(bg, other.FairLock("orders", redlatch.Lease(time.Hour)))
 		failed := w.Waiting(bg, c.FairLock("orders"))
 		w.Server.SetError("LOADING for a while")
 		o := <-failed
@@ -309,7 +309,7 @@ func TestWhoFailsWhileWaitingLeavesTheQueue(t *testing.T) {
 		}
 		w.Release(h)
 
-		h = w.Acquire(bg, other.FairLock("orders"), redlatch.Lease(time.Hour))
+		h = w.Acquire(bg, other.FairLock("orders", redlatch.Lease(time.Hour)))
 		failed = w.Waiting(bg, c.FairLock("orders"))
 		w.Server.SetError("NOPERM no more")
 		o = <-failed

@@ -159,7 +159,7 @@ func TestAFairLockIsReenteredWithoutQueueingAndReleasedOnce(t *testing.T) {
 		if w.Count(inner) != "1" || !locktest.NoneYet(next) {
 			t.Fatalf("count %s", w.Count(inner))
 		}
-		if _, err := c.NonReentrantFairLock("orders").Acquire(inner.Context()); !errors.Is(err, redlatch.ErrReentry) {
+		if _, err := c.FairLock("orders", redlatch.NonReentrant()).Acquire(inner.Context()); !errors.Is(err, redlatch.ErrReentry) {
 			t.Errorf("re-entry of a non-reentrant one: %v", err)
 		}
 		w.Release(inner)
@@ -180,7 +180,7 @@ func TestTheWatchdogKeepsAFairLockAndALeaseEndsInTime(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.FairLock("orders"))
-		next := w.Waiting(bg, other.FairLock("orders"), redlatch.Lease(5*time.Second))
+		next := w.Waiting(bg, other.FairLock("orders", redlatch.Lease(5*time.Second)))
 		time.Sleep(10 * time.Minute) // longer than anybody's allowance
 		if err := h.Err(); err != nil || !locktest.NoneYet(next) {
 			t.Fatalf("after ten minutes: %v", err)
@@ -222,9 +222,9 @@ func TestMaxHoldEndsAHoldOfAFairLock(t *testing.T) {
 func TestFairLockTokensRise(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(bg, a.FairLock("orders"), redlatch.Fenced())
-		next := w.Waiting(bg, b.FairLock("orders"), redlatch.Fenced())
-		if _, err := b.FairLock("orders").TryAcquire(bg, 0, redlatch.Fenced()); !errors.Is(err, redlatch.ErrBusy) {
+		h := w.Acquire(bg, a.FairLock("orders", redlatch.Fenced()))
+		next := w.Waiting(bg, b.FairLock("orders", redlatch.Fenced()))
+		if _, err := b.FairLock("orders", redlatch.Fenced()).TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Error(err)
 		}
 		w.Release(h)
@@ -351,13 +351,13 @@ func TestTheQueueOfAFairLockIsRedissons(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a, b, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 				published := w.Eavesdrop()
-				h := w.Acquire(bg, a.FairLock(name), redlatch.Lease(10*time.Second))
+				h := w.Acquire(bg, a.FairLock(name, redlatch.Lease(10*time.Second)))
 				if keys := w.Keys(); !slices.Equal(keys, []string{name}) || w.Count(h) != "1" {
 					t.Fatalf("without waiters: keys %q, count %s", keys, w.Count(h))
 				}
 				time.Sleep(time.Second)
 				start := time.Now().UnixMilli()
-				nb := w.Waiting(bg, b.FairLock(name), redlatch.Lease(10*time.Second))
+				nb := w.Waiting(bg, b.FairLock(name, redlatch.Lease(10*time.Second)))
 				nc := w.Waiting(bg, c.FairLock(name))
 				ids := w.Queue(name)
 				if fmt.Sprint(ids) != fmt.Sprintf("[%s:1 %s:1]", b.ID(), c.ID()) {

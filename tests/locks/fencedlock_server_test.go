@@ -17,7 +17,7 @@ func TestTokensOnRealServers(t *testing.T) {
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{TokenTTL: time.Hour})
 		last := int64(0)
 		for range 20 {
-			h, err := c.FencedLock("orders").Acquire(bg)
+			h, err := c.Lock("orders", redlatch.Fenced()).Acquire(bg)
 			if err != nil {
 				t.Fatal(err)
 			}

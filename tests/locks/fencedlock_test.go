@@ -36,15 +36,15 @@ func TestTokensRiseWithEveryAcquisition(t *testing.T) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		last := int64(0)
 		for i := range 20 {
-			l := a.FencedLock("orders")
+			l := a.Lock("orders", redlatch.Fenced())
 			if i%2 == 1 {
-				l = b.FencedLock("orders")
+				l = b.Lock("orders", redlatch.Fenced())
 			}
-			var opts []redlatch.Option
+			var opts []redlatch.PlainOption
 			if i%3 == 1 {
 				opts = append(opts, redlatch.Lease(time.Second)) // whose token Redisson forgets to honour
 			}
-			h := w.Acquire(bg, l, opts...)
+			h := w.Acquire(bg, locktest.With(l, opts...))
 			if h.Token() != last+1 || tokenNow(w) != last+1 {
 				t.Fatalf("token %d after %d; Redis says %d", h.Token(), last, tokenNow(w))
 			}
@@ -65,8 +65,8 @@ func TestTokensRiseWithEveryAcquisition(t *testing.T) {
 func TestATokenOutlastsTheHoldWhoeverHasTheLockNext(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).Lock("orders")
-		h := w.Acquire(bg, l, redlatch.Fenced())
-		inner := w.Acquire(h.Context(), l, redlatch.Fenced())
+		h := w.Acquire(bg, locktest.With(l, redlatch.Fenced()))
+		inner := w.Acquire(h.Context(), locktest.With(l, redlatch.Fenced()))
 		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
 		w.Release(inner)
@@ -91,7 +91,7 @@ func TestTokensRiseWithEveryHandOver(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		l := c.FencedLock("orders")
+		l := c.Lock("orders", redlatch.Fenced())
 		h := w.Acquire(bg, l)
 		var tokens []int64
 		var wg sync.WaitGroup
@@ -122,7 +122,7 @@ func TestTokensRiseWithEveryHandOver(t *testing.T) {
 func TestPlainAndFencedAcquirersOfOneLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		plain, fenced := c.Lock("orders"), c.FencedLock("orders")
+		plain, fenced := c.Lock("orders"), c.Lock("orders", redlatch.Fenced())
 		h := w.Acquire(bg, fenced)
 		type got struct {
 			fenced bool
@@ -168,10 +168,10 @@ func TestPlainAndFencedAcquirersOfOneLock(t *testing.T) {
 func TestReenteringKeepsTheToken(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		outer := w.Acquire(bg, c.FencedLock("orders"))
-		inner := w.Acquire(outer.Context(), c.FencedLock("orders"))
+		outer := w.Acquire(bg, c.Lock("orders", redlatch.Fenced()))
+		inner := w.Acquire(outer.Context(), c.Lock("orders", redlatch.Fenced()))
 		silent := w.Acquire(inner.Context(), c.Lock("orders"))
-		innermost := w.Acquire(silent.Context(), c.Lock("orders"), redlatch.Fenced())
+		innermost := w.Acquire(silent.Context(), c.Lock("orders", redlatch.Fenced()))
 		if outer.Token() != 1 || inner.Token() != 1 || silent.Token() != 0 || innermost.Token() != 1 || tokenNow(w) != 1 {
 			t.Errorf("tokens %d, %d, %d, %d; Redis says %d", outer.Token(), inner.Token(), silent.Token(), innermost.Token(), tokenNow(w))
 		}
@@ -179,7 +179,7 @@ func TestReenteringKeepsTheToken(t *testing.T) {
 			w.Release(h)
 		}
 		plain := w.Acquire(bg, c.Lock("orders"))
-		_, err := c.FencedLock("orders").Acquire(plain.Context())
+		_, err := c.Lock("orders", redlatch.Fenced()).Acquire(plain.Context())
 		w.WantErr(err, redlatch.ErrReentry)
 		if plain.Token() != 0 || tokenNow(w) != 1 || w.Count(plain) != "1" {
 			t.Errorf("token %d, Redis says %d, count %s", plain.Token(), tokenNow(w), w.Count(plain))
@@ -187,7 +187,7 @@ func TestReenteringKeepsTheToken(t *testing.T) {
 		w.Release(plain)
 		ctx := redlatch.WithOwner(bg)
 		plain = w.Acquire(ctx, c.Lock("orders"))
-		_, err = c.FencedLock("orders").Acquire(ctx)
+		_, err = c.Lock("orders", redlatch.Fenced()).Acquire(ctx)
 		w.WantErr(err, redlatch.ErrReentry)
 		w.Release(plain)
 		if w.Server.Exists("orders") {
@@ -214,7 +214,7 @@ func TestALostReplyDoesNotCostAToken(t *testing.T) {
 						return driver.Reply{}, locktest.ErrReplyLost
 					}}
 					c := w.Tapped(redlatch.Config{}, d)
-					l := c.FencedLock("orders")
+					l := c.Lock("orders", redlatch.Fenced())
 					if script == "lock.take" {
 						lose.Store(2)
 					}
@@ -268,7 +268,7 @@ func TestALateTakeCountsHarmlessly(t *testing.T) {
 			return next()
 		}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.FencedLock("orders"))
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Fenced()))
 		if h.Token() != 1 {
 			t.Fatalf("token %d", h.Token())
 		}
@@ -277,14 +277,14 @@ func TestALateTakeCountsHarmlessly(t *testing.T) {
 			t.Errorf("a replay counts: %d", tokenNow(w))
 		}
 		w.Release(h)
-		h = w.Acquire(bg, other.FencedLock("orders"))
+		h = w.Acquire(bg, other.Lock("orders", redlatch.Fenced()))
 		d.Again("lock.take", args)() // while it is another's
 		if h.Token() != 2 || tokenNow(w) != 2 || w.Count(h) != "1" {
 			t.Errorf("token %d, Redis says %d, count %s", h.Token(), tokenNow(w), w.Count(h))
 		}
 		w.Release(h)
 		d.Again("lock.take", args)() // while it is nobody's
-		h = w.Acquire(bg, other.FencedLock("orders"))
+		h = w.Acquire(bg, other.Lock("orders", redlatch.Fenced()))
 		if h.Token() <= 2 {
 			t.Errorf("token %d after 2", h.Token())
 		}
@@ -296,7 +296,7 @@ func TestALateTakeCountsHarmlessly(t *testing.T) {
 func TestTokensRiseAfterTheirCounterHasExpired(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{TokenTTL: time.Minute})
-		l := c.FencedLock("orders")
+		l := c.Lock("orders", redlatch.Fenced())
 		last := int64(0)
 		take := func() {
 			t.Helper()
@@ -365,7 +365,7 @@ func TestOneSequenceOfTokensWithRedisson(t *testing.T) {
 				}
 				java()
 				for range 5 {
-					h := w.Acquire(bg, c.FencedLock("orders"))
+					h := w.Acquire(bg, c.Lock("orders", redlatch.Fenced()))
 					rises("Go", h.Token())
 					w.Release(h)
 					java()
@@ -379,8 +379,8 @@ func TestOneSequenceOfTokensWithRedisson(t *testing.T) {
 func TestEveryLockCanBeFenced(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		for i, l := range []*redlatch.Lock{c.Lock("orders"), c.NonReentrantLock("orders"), c.SpinLock("orders", nil), c.FencedLock("orders")} {
-			h := w.Acquire(bg, l, redlatch.Fenced())
+		for i, l := range []*redlatch.Lock{c.Lock("orders"), c.Lock("orders", redlatch.NonReentrant()), c.SpinLock("orders", nil), c.Lock("orders", redlatch.Fenced())} {
+			h := w.Acquire(bg, locktest.With(l, redlatch.Fenced()))
 			if h.Token() != int64(i)+1 {
 				t.Errorf("lock %d: token %d", i, h.Token())
 			}

@@ -25,7 +25,7 @@ var groupRequests = map[string]struct {
 	}},
 	"fenced take": {"grouplock.take", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
 		arm()
-		h := w.Acquire(bg, l, redlatch.Fenced())
+		h := w.Acquire(bg, locktest.With(l, redlatch.Fenced()))
 		if h.Token() != 1 {
 			w.Errorf("token %d", h.Token())
 		}
@@ -55,7 +55,7 @@ var groupRequests = map[string]struct {
 		return []*redlatch.Hold{h}
 	}},
 	"extend": {"grouplock.renew", func(w *locktest.World, l *redlatch.Lock, arm func()) []*redlatch.Hold {
-		h := w.Acquire(bg, l, redlatch.Lease(30*time.Second))
+		h := w.Acquire(bg, locktest.With(l, redlatch.Lease(30*time.Second)))
 		arm()
 		if err := h.Extend(bg, time.Minute); err != nil {
 			w.Errorf("Extend: %v", err)
@@ -110,7 +110,7 @@ func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 							return driver.Reply{}, locktest.ErrReplyLost
 						}}
 						c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-						keep := w.Acquire(bg, other.GroupLock("g", "z")) // the hash is somebody else's as well
+						keep := w.Acquire(bg, other.GroupLock("g", []string{"z"})) // the hash is somebody else's as well
 						deliver := func(moment string) {
 							if moment == lateAt {
 								mu.Lock()
@@ -118,7 +118,7 @@ func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 								late()
 							}
 						}
-						holds := request.provoke(w, c.GroupLock("g", "b", "a"), func() {
+						holds := request.provoke(w, c.GroupLock("g", []string{"b", "a"}), func() {
 							mu.Lock()
 							defer mu.Unlock()
 							armed = true
@@ -138,7 +138,7 @@ func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 						}
 						deliver("after the release")
 						if lateAt == "in another's term" {
-							h := w.Acquire(bg, other.GroupLock("g", "a", "c"))
+							h := w.Acquire(bg, other.GroupLock("g", []string{"a", "c"}))
 							deliver(lateAt)
 							wantHeldInGroup(w, h, 1)
 							time.Sleep(time.Minute)
@@ -190,7 +190,7 @@ func wantHeldInGroup(w *locktest.World, h *redlatch.Hold, count int) {
 func wantNobody(w *locktest.World, group string, values ...string) {
 	w.Helper()
 	c := w.Client(redlatch.Config{})
-	info, err := c.GroupLock(group, values...).Info(bg)
+	info, err := c.GroupLock(group, values).Info(bg)
 	if err != nil || info.Held() {
 		w.Errorf("%+v, %v", info, err)
 	}

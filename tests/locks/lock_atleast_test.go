@@ -22,7 +22,7 @@ import (
 // A job that was over in a second was run again by a replica whose clock was two seconds late.
 func TestAReplicaWhoseClockIsLateDoesNotRunAShortJobAgain(t *testing.T) {
 	for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
-		"lock": (*redlatch.Client).Lock, "spin": locktest.TypesOfLock["spin"], "fenced": (*redlatch.Client).FencedLock,
+		"lock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }, "spin": locktest.TypesOfLock["spin"], "fenced": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name, redlatch.Fenced()) },
 		"striped": func(c *redlatch.Client, name string) *redlatch.Lock { return c.StripedLock(name, 3).For("a") },
 	} {
 		for _, d := range []time.Duration{10 * time.Second, time.Minute} { // within the lease, and beyond it
@@ -30,7 +30,7 @@ func TestAReplicaWhoseClockIsLateDoesNotRunAShortJobAgain(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 					start := time.Now()
-					h := w.Acquire(bg, lock(c, "job"), redlatch.HoldAtLeast(d))
+					h := w.Acquire(bg, locktest.With(lock(c, "job"), redlatch.MinHold(d)))
 					waiters := map[string]<-chan *redlatch.Hold{}
 					for name, client := range map[string]*redlatch.Client{"here": c, "elsewhere": other} {
 						waiters[name] = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, lock(client, "job")) })
@@ -81,11 +81,11 @@ func TestAReplicaWhoseClockIsLateDoesNotRunAShortJobAgain(t *testing.T) {
 // Redisson's waiters sleep for the TTL that they have seen, unless they hear a message.
 func TestRedissonHearsThatALockIsFreeSooner(t *testing.T) {
 	for _, d := range []time.Duration{10 * time.Second, time.Minute} { // the lease is 30 s
-		for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{"lock": (*redlatch.Client).Lock, "spin": locktest.TypesOfLock["spin"]} {
+		for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{"lock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }, "spin": locktest.TypesOfLock["spin"]} {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				heard := w.Messages("redisson_lock__channel:{job}")
 				c := w.Client(redlatch.Config{})
-				w.Release(w.Acquire(bg, lock(c, "job"), redlatch.HoldAtLeast(d)))
+				w.Release(w.Acquire(bg, locktest.With(lock(c, "job"), redlatch.MinHold(d))))
 				got := heard()
 				var want []string
 				if kind == "lock" {
@@ -107,7 +107,7 @@ func TestALongJobIsReleasedAtOnce(t *testing.T) {
 			scripts = append(scripts, s)
 			return next()
 		}})
-		h := w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(5*time.Second))
+		h := w.Acquire(bg, c.Lock("job", redlatch.MinHold(5*time.Second)))
 		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("job")) })
 		time.Sleep(5 * time.Second)
 		w.Release(h)
@@ -138,7 +138,7 @@ func TestALateRequestDoesNotFreeWhatIsToStay(t *testing.T) {
 				}})
 				other := w.Client(redlatch.Config{})
 				start := time.Now()
-				h := w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(time.Minute))
+				h := w.Acquire(bg, c.Lock("job", redlatch.MinHold(time.Minute)))
 				time.Sleep(time.Second)
 				w.Release(h)
 				got := make(chan *redlatch.Hold)
@@ -158,7 +158,7 @@ func TestALateRequestDoesNotFreeWhatIsToStay(t *testing.T) {
 
 // A renewal or an extension that was in flight at the release lengthened what was to stay by a whole lease.
 func TestALateRenewalDoesNotLengthenWhatIsToStay(t *testing.T) {
-	for name, opts := range map[string][]redlatch.Option{"renewal": nil, "extension": {redlatch.Lease(25 * time.Second)}} {
+	for name, opts := range map[string][]redlatch.PlainOption{"renewal": nil, "extension": {redlatch.Lease(25 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var arrive func()
@@ -169,7 +169,7 @@ func TestALateRenewalDoesNotLengthenWhatIsToStay(t *testing.T) {
 					arrive = func() { _, _ = next() }
 					return driver.Reply{}, locktest.ErrReplyLost
 				}})
-				h := w.Acquire(bg, c.Lock("job"), append(opts, redlatch.HoldAtLeast(20*time.Second))...)
+				h := w.Acquire(bg, c.Lock("job", append(opts, redlatch.MinHold(20*time.Second))...))
 				time.Sleep(10*time.Second + time.Millisecond)
 				if opts != nil {
 					ended, cancel := context.WithTimeout(bg, time.Millisecond)
@@ -204,7 +204,7 @@ func TestWhatIsToStayOutlastsItsClient(t *testing.T) {
 				}
 				return r, err
 			}})
-			h := w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(time.Minute))
+			h := w.Acquire(bg, c.Lock("job", redlatch.MinHold(time.Minute)))
 			down := locktest.Later(func() error { return c.Shutdown(bg) })
 			synctest.Wait()
 			w.Release(h)
@@ -226,16 +226,16 @@ func TestEveryWayToLetGoLetsItStay(t *testing.T) {
 				t.Errorf("%s stays for %v, want %v", name, left, d)
 			}
 		}
-		w.OK(c.Lock("do").Do(bg, func(context.Context) error { return nil }, redlatch.HoldAtLeast(time.Minute)))
+		w.OK(c.Lock("do", redlatch.MinHold(time.Minute)).Do(bg, func(context.Context) error { return nil }))
 		stays("do", time.Minute)
 
 		outer := w.Acquire(bg, c.Lock("nest"))
-		inner := w.Acquire(outer.Context(), c.Lock("nest"), redlatch.HoldAtLeast(time.Minute))
+		inner := w.Acquire(outer.Context(), c.Lock("nest", redlatch.MinHold(time.Minute)))
 		w.Release(inner)
 		w.Release(outer)
 		stays("nest", time.Minute)
 
-		lost := w.Acquire(bg, c.Lock("lost"), redlatch.HoldAtLeast(time.Minute))
+		lost := w.Acquire(bg, c.Lock("lost", redlatch.MinHold(time.Minute)))
 		time.Sleep(11 * time.Second)
 		w.WantErr(lost.Release(bg), redlatch.ErrLost)
 		synctest.Wait()
@@ -251,7 +251,7 @@ func TestADroppedHoldStaysAsOneThatIsReleased(t *testing.T) {
 	dropped := make(chan struct{}, 1)
 	w := locktest.InRealTime(t)
 	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(observe.DroppedEvent) { dropped <- struct{}{} }})
-	w.Acquire(bg, c.Lock("job"), redlatch.HoldAtLeast(time.Hour))
+	w.Acquire(bg, c.Lock("job", redlatch.MinHold(time.Hour)))
 	for gone := false; !gone; {
 		runtime.GC()
 		select {
@@ -265,22 +265,30 @@ func TestADroppedHoldStaysAsOneThatIsReleased(t *testing.T) {
 	}
 }
 
-func TestHoldAtLeastIsRefusedWhereNothingStays(t *testing.T) {
+func TestMinHoldIsRefusedWhereNothingStays(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		c := w.Client(redlatch.Config{})
-		stay := redlatch.HoldAtLeast(time.Second)
-		w.Permits(c, 1)
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		stay := redlatch.MinHold(time.Second)
 		for what, call := range map[string]func() error{
-			"fair":     func() error { _, err := c.FairLock("a").Acquire(bg, stay); return err },
-			"read":     func() error { _, err := c.ReadWriteLock("a").Read().Acquire(bg, stay); return err },
-			"write":    func() error { _, err := c.ReadWriteLock("a").Write().TryAcquire(bg, 0, stay); return err },
-			"group":    func() error { _, err := c.GroupLock("a", "x").Acquire(bg, stay); return err },
-			"multi":    func() error { _, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg, stay); return err },
-			"permit":   func() error { _, err := c.ExpirableSemaphore(locktest.Pool).Acquire(bg, stay); return err },
-			"negative": func() error { _, err := c.Lock("a").Acquire(bg, redlatch.HoldAtLeast(-time.Second)); return err },
-			"lease":    func() error { _, err := c.Lock("a").Acquire(bg, stay, redlatch.Lease(time.Second/2)); return err },
+			"multi": func() error {
+				_, err := redlatch.MultiLock(c.Lock("a", stay), c.Lock("b", stay)).Acquire(bg)
+				return err
+			},
+			"red": func() error {
+				_, err := redlatch.RedLock(c.Lock("a", stay), other.Lock("a", stay)).Acquire(bg)
+				return err
+			},
+			"negative": func() error { _, err := c.Lock("a", redlatch.MinHold(-time.Second)).Acquire(bg); return err },
+			"striped": func() error {
+				return c.StripedLock("a", 2, redlatch.MinHold(1<<62)).For("x").ReleaseOwner(bg, c.ID()+":1")
+			},
+			"lease": func() error { _, err := c.Lock("a", stay, redlatch.Lease(time.Second/2)).Acquire(bg); return err },
+			"spin": func() error {
+				_, err := c.SpinLock("a", nil, redlatch.Lease(time.Second/2), stay).TryAcquire(bg, 0)
+				return err
+			},
 		} {
-			if err := call(); err == nil || !strings.Contains(err.Error(), "HoldAtLeast") {
+			if err := call(); err == nil || !strings.Contains(err.Error(), "MinHold") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -291,16 +299,16 @@ func TestHoldAtLeastIsRefusedWhereNothingStays(t *testing.T) {
 }
 
 // A lock that was acquired as a fair one and re-entered as a plain one ended the program when it was released.
-func TestHoldAtLeastIsRefusedInsideALockOfATypeThatCannotStay(t *testing.T) {
+func TestMinHoldIsRefusedInsideALockOfATypeThatCannotStay(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l, stay := c.Lock("job"), redlatch.HoldAtLeast(time.Minute)
+		l, stay := c.Lock("job"), redlatch.MinHold(time.Minute)
 		outer := w.Acquire(bg, c.FairLock("job"))
-		_, err := l.Acquire(outer.Context(), stay)
+		_, err := locktest.With(l, stay).Acquire(outer.Context())
 		w.WantErr(err, redlatch.ErrInvalid)
 		owner := redlatch.WithOwner(outer.Context())
 		inner := w.Acquire(owner, l)
-		_, err = l.Acquire(owner, stay)
+		_, err = locktest.With(l, stay).Acquire(owner)
 		w.WantErr(err, redlatch.ErrInvalid)
 		w.Release(inner)
 		w.Release(outer)
@@ -308,11 +316,11 @@ func TestHoldAtLeastIsRefusedInsideALockOfATypeThatCannotStay(t *testing.T) {
 	})
 }
 
-func TestHoldAtLeastOnRealServers(t *testing.T) {
+func TestMinHoldOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		for _, d := range []time.Duration{10 * time.Second, time.Hour} { // less and more than the lease
-			h, err := c.Lock("job").Acquire(bg, redlatch.HoldAtLeast(d))
+			h, err := c.Lock("job", redlatch.MinHold(d)).Acquire(bg)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,14 +15,14 @@ import (
 func TestALockOverSeveralProcesses(t *testing.T) {
 	for name, lock := range map[string]func(c *redlatch.Client) *redlatch.Lock{
 		"plain":  func(c *redlatch.Client) *redlatch.Lock { return c.Lock("deploy") },
-		"fenced": func(c *redlatch.Client) *redlatch.Lock { return c.FencedLock("deploy") },
+		"fenced": func(c *redlatch.Client) *redlatch.Lock { return c.Lock("deploy", redlatch.Fenced()) },
 		"fair":   func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("deploy") },
 		"spin":   func(c *redlatch.Client) *redlatch.Lock { return c.SpinLock("deploy", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				first, others := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-				h := w.Acquire(bg, lock(first), redlatch.Lease(time.Minute))
+				h := w.Acquire(bg, locktest.With(lock(first), redlatch.Lease(time.Minute)))
 				owner := h.Owner()
 				w.OK(first.Close())
 				ttl := func(want time.Duration) {
@@ -93,7 +93,7 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 // An extension that replicas do not know of is lost with the primary.
 func TestAnExtensionByItsOwnerThatReplicasDoNotKnowDoesNotCount(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("deploy"), redlatch.Lease(time.Minute))
+		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("deploy", redlatch.Lease(time.Minute)))
 		c, replicas := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 2}, 2, 0)
 		w.WantAck(c.Lock("deploy").ExtendOwner(bg, h.Owner(), time.Hour), "deploy", 0, 2)
 		w.WantErr(c.Lock("deploy").ExtendOwner(bg, h.Owner()+"7", time.Hour), redlatch.ErrNotHeld)

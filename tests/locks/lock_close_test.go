@@ -54,7 +54,7 @@ func TestCloseEndsEveryWaitForTheSameProcess(t *testing.T) {
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Timeout: 100 * time.Millisecond, Hook: slowly}) // callers send by themselves, and cannot leave
 		rw := c.ReadWriteLock("rates")
 		locks := map[string]*redlatch.Lock{
-			"plain": c.Lock("orders"), "spin": c.SpinLock("invoices", nil), "group": c.GroupLock("stock", "a"), "write": rw.Write(), "read": rw.Read(),
+			"plain": c.Lock("orders"), "spin": c.SpinLock("invoices", nil), "group": c.GroupLock("stock", []string{"a"}), "write": rw.Write(), "read": rw.Read(),
 			"fair": c.FairLock("tickets"),
 		}
 		ctx := map[string]context.Context{"nested": w.Acquire(bg, c.Lock("nested")).Context()}

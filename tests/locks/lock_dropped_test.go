@@ -39,7 +39,7 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 		"permit Context":     permit("permit Context").Context(),
 		"permit With":        permit("permit With").With(bg),
 		"read hold Context":  w.Acquire(bg, c.ReadWriteLock("read hold Context").Read()).Context(),
-		"group hold Context": w.Acquire(bg, c.GroupLock("group hold Context", "a")).Context(),
+		"group hold Context": w.Acquire(bg, c.GroupLock("group hold Context", []string{"a"})).Context(),
 	}
 	for name, ctx := range used {
 		used[name] = context.WithValue(ctx, t, name) // which is all that is used, most often

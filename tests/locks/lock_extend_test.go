@@ -26,7 +26,7 @@ func TestALostReplyToAnExtensionIsNoLoss(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Minute))
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Minute)))
 		expires := h.Expires()
 		down.Store(true)
 		err := h.Extend(bg, time.Hour)
@@ -47,7 +47,7 @@ func TestALostReplyToAnExtensionIsNoLoss(t *testing.T) {
 func TestExtendOnlyRaisesAndOnlyLeases(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Minute))
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Minute)))
 		if err := h.Extend(bg, time.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestExtendOnlyRaisesAndOnlyLeases(t *testing.T) {
 		}
 		w.Release(h)
 
-		h = w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Minute))
+		h = w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Minute)))
 		w.Server.Del("orders")
 		w.WantErr(h.Extend(bg, time.Minute), redlatch.ErrLost)
 	})
@@ -81,7 +81,7 @@ func TestExtendOnlyRaisesAndOnlyLeases(t *testing.T) {
 // it: the standard library makes no timer for a child that ends after its parent.
 func TestExtendLeavesTheTimeoutsOfChildrenAlone(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders"), redlatch.Lease(10*time.Second))
+		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders", redlatch.Lease(10*time.Second)))
 		start := time.Now()
 		child, stop := context.WithTimeout(h.Context(), 15*time.Second)
 		defer stop()
@@ -110,7 +110,7 @@ func TestALateTakeDoesNotCutWhatAnExtensionHasGiven(t *testing.T) {
 					}
 					return next()
 				}
-				h := w.Acquire(bg, of(w.Tapped(redlatch.Config{}, d), "orders"), redlatch.Lease(5*time.Second))
+				h := w.Acquire(bg, locktest.With(of(w.Tapped(redlatch.Config{}, d), "orders"), redlatch.Lease(5*time.Second)))
 				if err := h.Extend(bg, time.Hour); err != nil {
 					t.Fatal(err)
 				}

@@ -159,7 +159,7 @@ func TestHoldFrom(t *testing.T) {
 			}
 		}
 		want("no hold", bg, "")
-		w.OK(c.Lock("orders").Do(bg, func(ctx context.Context) error {
+		w.OK(c.Lock("orders", redlatch.Fenced()).Do(bg, func(ctx context.Context) error {
 			h := redlatch.HoldFrom(ctx)
 			if h == nil || h.Token() != 1 {
 				t.Fatalf("got %v", h)
@@ -175,7 +175,7 @@ func TestHoldFrom(t *testing.T) {
 				want("two holds", ctx, "inside")
 				return nil
 			})
-		}, redlatch.Fenced()))
+		}))
 		h := w.Acquire(bg, c.Lock("orders"))
 		if redlatch.HoldFrom(h.Context()) != h || redlatch.HoldFrom(h.With(bg)) != h {
 			t.Error("the contexts of a hold have another one")

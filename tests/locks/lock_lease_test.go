@@ -21,15 +21,15 @@ func TestALeaseDoesNotLeakIntoTheNextAcquisition(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
 		for i, tt := range []struct {
-			opts []redlatch.Option
+			opts []redlatch.PlainOption
 			ttl  time.Duration
 		}{
-			{[]redlatch.Option{redlatch.Lease(5 * time.Second)}, 5 * time.Second},
+			{[]redlatch.PlainOption{redlatch.Lease(5 * time.Second)}, 5 * time.Second},
 			{nil, 30 * time.Second},
-			{[]redlatch.Option{redlatch.Lease(time.Hour)}, time.Hour},
+			{[]redlatch.PlainOption{redlatch.Lease(time.Hour)}, time.Hour},
 			{nil, 30 * time.Second},
 		} {
-			h := w.Acquire(bg, l, tt.opts...)
+			h := w.Acquire(bg, locktest.With(l, tt.opts...))
 			if ttl := w.Server.TTL("orders"); ttl != tt.ttl {
 				t.Errorf("acquisition %d: TTL %v, want %v", i, ttl, tt.ttl)
 			}
@@ -49,7 +49,7 @@ func TestALeaseThatOverflowsIsRefused(t *testing.T) {
 		c := w.Tapped(redlatch.Config{}, d)
 		ctx, cancel := context.WithCancel(bg)
 		done := locktest.Later(func() error {
-			h, err := c.Lock("orders").Acquire(ctx, redlatch.Lease(math.MaxInt64))
+			h, err := c.Lock("orders", redlatch.Lease(math.MaxInt64)).Acquire(ctx)
 			if err == nil {
 				w.Release(h)
 			}
@@ -81,7 +81,7 @@ func TestALeaseShorterThanARoundTripDoesNotSpin(t *testing.T) {
 			return r, err
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		done := locktest.Later(func() error { _, err := c.Lock("orders").Acquire(bg, redlatch.Lease(20*time.Millisecond)); return err })
+		done := locktest.Later(func() error { _, err := c.Lock("orders", redlatch.Lease(20*time.Millisecond)).Acquire(bg); return err })
 		time.Sleep(time.Minute)
 		select {
 		case err := <-done:
@@ -97,7 +97,7 @@ func TestALeaseShorterThanARoundTripDoesNotSpin(t *testing.T) {
 func TestALeaseIsNotRenewed(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(10*time.Second))
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(10*time.Second)))
 		if left, want := time.Until(h.Expires()), 10*time.Second-210*time.Millisecond; left > want || left < want-10*time.Millisecond {
 			t.Fatalf("trusted for %v, want %v", left, want)
 		}

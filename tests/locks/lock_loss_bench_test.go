@@ -52,10 +52,10 @@ func BenchmarkLossesAtOnce(b *testing.B) {
 						Context() context.Context
 						With(ctx context.Context) context.Context
 					}
-					if l := c.Lock(fmt.Sprint(i)); i%10 == 0 {
-						h, err = redlatch.MultiLock(l).Acquire(b.Context(), redlatch.Lease(lease))
+					if l := c.Lock(fmt.Sprint(i), redlatch.Lease(lease)); i%10 == 0 {
+						h, err = redlatch.MultiLock(l).Acquire(b.Context())
 					} else {
-						h, err = l.Acquire(b.Context(), redlatch.Lease(lease))
+						h, err = l.Acquire(b.Context())
 					}
 					if err != nil {
 						b.Fatal(err)

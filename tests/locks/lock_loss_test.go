@@ -78,7 +78,7 @@ func TestTheMarginIsTheHoldersToStop(t *testing.T) {
 								return next()
 							}}
 							c := w.Tapped(redlatch.Config{WatchdogTimeout: lease}, d)
-							opts := []redlatch.Option{redlatch.Lease(lease)}
+							opts := []redlatch.PlainOption{redlatch.Lease(lease)}
 							if watchdog {
 								opts = nil
 							}
@@ -86,7 +86,7 @@ func TestTheMarginIsTheHoldersToStop(t *testing.T) {
 							if where == "elsewhere" {
 								other = w.Client(redlatch.Config{})
 							}
-							h := w.Acquire(bg, of(c, "orders"), opts...)
+							h := w.Acquire(bg, locktest.With(of(c, "orders"), opts...))
 							start := time.Now()
 							d.Hook = func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 								if s == "lock.renew" || s == "readwrite.renew" || s == "grouplock.renew" {
@@ -136,12 +136,12 @@ func TestALostLockIsFreedWhenTheLastOfItsHoldersStops(t *testing.T) {
 			if shared {
 				l = c.ReadWriteLock("orders").Read()
 			}
-			first := w.Acquire(bg, l, redlatch.Lease(time.Minute))
+			first := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Minute)))
 			ctx := bg
 			if !shared {
 				ctx = first.Context()
 			}
-			second := w.Acquire(ctx, l, redlatch.Lease(time.Minute))
+			second := w.Acquire(ctx, locktest.With(l, redlatch.Lease(time.Minute)))
 			<-first.Context().Done()
 			<-second.Context().Done()
 			w.WantErr(first.Release(bg), redlatch.ErrLost)
@@ -176,9 +176,9 @@ func TestAThousandHoldersAreToldBesideSlowHandlers(t *testing.T) {
 		start := time.Now()
 		var holds []*redlatch.Hold
 		for i := range 1000 {
-			holds = append(holds, w.Acquire(bg, c.Lock(fmt.Sprint(i)), redlatch.Lease(300*time.Millisecond)))
+			holds = append(holds, w.Acquire(bg, c.Lock(fmt.Sprint(i), redlatch.Lease(300*time.Millisecond))))
 		}
-		m, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg, redlatch.Lease(300*time.Millisecond))
+		m, err := redlatch.MultiLock(c.Lock("a", redlatch.Lease(300*time.Millisecond)), c.Lock("b", redlatch.Lease(300*time.Millisecond))).Acquire(bg)
 		w.OK(err)
 		with := holds[0].With(bg)
 		for _, ctx := range []interface{ Done() <-chan struct{} }{m.Context(), with, m.With(bg)} {
@@ -205,20 +205,20 @@ func TestTheMarginOfOneHoldIsNotGivenAwayByAnother(t *testing.T) {
 	stories := map[string]func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold){
 		"two readers, both lost": func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold) {
 			l := c.ReadWriteLock("orders").Read()
-			a, b := w.Acquire(bg, l, redlatch.Lease(10*time.Second)), w.Acquire(bg, l, redlatch.Lease(40*time.Second))
+			a, b := w.Acquire(bg, locktest.With(l, redlatch.Lease(10*time.Second))), w.Acquire(bg, locktest.With(l, redlatch.Lease(40*time.Second)))
 			<-b.Context().Done()
 			w.WantErr(a.Release(bg), redlatch.ErrLost)
 			return b, nil
 		},
 		"two readers, one lost": func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold) {
 			l := c.ReadWriteLock("orders").Read()
-			a, b := w.Acquire(bg, l, redlatch.Lease(10*time.Second)), w.Acquire(bg, l)
+			a, b := w.Acquire(bg, locktest.With(l, redlatch.Lease(10*time.Second))), w.Acquire(bg, l)
 			<-a.Context().Done()
 			return a, b
 		},
 		"a read inside a write": func(w *locktest.World, c *redlatch.Client) (lost, other *redlatch.Hold) {
 			wr := w.Acquire(bg, c.ReadWriteLock("orders").Write())
-			rd := w.Acquire(wr.Context(), c.ReadWriteLock("orders").Read(), redlatch.Lease(10*time.Second))
+			rd := w.Acquire(wr.Context(), locktest.With(c.ReadWriteLock("orders").Read(), redlatch.Lease(10*time.Second)))
 			<-rd.Context().Done()
 			return rd, wr
 		},
@@ -258,7 +258,7 @@ func TestTheMarginOfOneHoldIsNotGivenAwayByAnother(t *testing.T) {
 func TestTheMarginIsThatOfTheExtendedLease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).Lock("orders")
-		h := w.Acquire(bg, l, redlatch.Lease(100*time.Millisecond))
+		h := w.Acquire(bg, locktest.With(l, redlatch.Lease(100*time.Millisecond)))
 		w.OK(h.Extend(bg, 100*time.Second))
 		start := time.Now()
 		<-h.Context().Done()
@@ -279,7 +279,7 @@ func TestAHandlerMayCloseTheClient(t *testing.T) {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
 		}})
-		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Second))
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Second)))
 		<-h.Context().Done()
 		time.Sleep(time.Minute)
 	})
@@ -348,7 +348,7 @@ func TestALossThatErrShowsHasItsCause(t *testing.T) {
 				ctx, cancel := context.WithCancel(bg)
 				defer cancel()
 				for range 20 {
-					h := w.Acquire(ctx, c.Lock("orders"), redlatch.Lease(time.Second))
+					h := w.Acquire(ctx, c.Lock("orders", redlatch.Lease(time.Second)))
 					held := of(ctx, h)
 					time.Sleep(time.Until(h.Expires()))
 					w.WantErr(held.Err(), context.Canceled)

@@ -89,7 +89,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			"held": 10*time.Second + trusted, "late": 0, "unconfirmed_for": trusted, "renewal_err": true,
 		}},
 		"its Lease is over": {0, func(l *losses, c *redlatch.Client) string {
-			h := l.Acquire(bg, c.FairLock("orders"), redlatch.Lease(10*time.Second))
+			h := l.Acquire(bg, c.FairLock("orders", redlatch.Lease(10*time.Second)))
 			<-h.Context().Done()
 			return h.Owner()
 		}, map[string]any{
@@ -97,7 +97,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			"held": 9790 * time.Millisecond, "late": 0, "unconfirmed_for": 9790 * time.Millisecond,
 		}},
 		"gone": {0, func(l *losses, c *redlatch.Client) string {
-			h := l.Acquire(bg, c.FencedLock("orders"))
+			h := l.Acquire(bg, c.Lock("orders", redlatch.Fenced()))
 			l.Server.Del("orders")
 			<-h.Context().Done()
 			return h.Owner()
@@ -131,7 +131,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 		"a reader's Lease is over": {0, func(l *losses, c *redlatch.Client) string {
 			read := c.ReadWriteLock("orders").Read()
 			l.Acquire(bg, read)
-			h := l.Acquire(bg, read, redlatch.Lease(2*time.Second))
+			h := l.Acquire(bg, locktest.With(read, redlatch.Lease(2*time.Second)))
 			<-h.Context().Done()
 			return h.Owner()
 		}, map[string]any{
@@ -148,7 +148,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			"held": 10 * time.Second, "late": 0, "unconfirmed_for": 10 * time.Second,
 		}},
 		"gone, as the release finds": {0, func(l *losses, c *redlatch.Client) string {
-			h := l.Acquire(bg, c.FencedLock("orders"))
+			h := l.Acquire(bg, c.Lock("orders", redlatch.Fenced()))
 			time.Sleep(2 * time.Second)
 			l.Server.Del("orders")
 			l.WantErr(h.Release(bg), redlatch.ErrLost)

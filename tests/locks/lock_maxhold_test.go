@@ -15,7 +15,7 @@ func TestMaxHoldBoundsAReentry(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{MaxHold: time.Minute})
 		l := c.Lock("orders")
-		outer := w.Acquire(bg, l, redlatch.Lease(10*time.Second))
+		outer := w.Acquire(bg, locktest.With(l, redlatch.Lease(10*time.Second)))
 		inner := w.Acquire(outer.Context(), l)
 		time.Sleep(10 * time.Minute)
 		if inner.Err() == nil {
@@ -30,7 +30,7 @@ func TestMaxHoldOfANestedHoldLeavesTheOuterAlone(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{MaxHold: time.Minute})
 		l := c.Lock("orders")
-		outer := w.Acquire(bg, l, redlatch.Lease(time.Hour))
+		outer := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Hour)))
 		inner := w.Acquire(outer.Context(), l)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

@@ -155,8 +155,8 @@ func TestTheReleaseOfAnInnerHoldWaitsForNobody(t *testing.T) {
 func TestTheCountOfALeaseIsShown(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).Lock("orders")
-		outer := w.Acquire(bg, l, redlatch.Lease(time.Minute))
-		inner := w.Acquire(outer.Context(), l, redlatch.Lease(time.Second))
+		outer := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Minute)))
+		inner := w.Acquire(outer.Context(), locktest.With(l, redlatch.Lease(time.Second)))
 		if n := w.Count(inner); n != "2" {
 			t.Errorf("count %s", n)
 		}
@@ -174,8 +174,8 @@ func TestANestHasOneLease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		outer := w.Acquire(bg, l, redlatch.Lease(time.Second))
-		inner := w.Acquire(outer.Context(), l, redlatch.Lease(time.Minute))
+		outer := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Second)))
+		inner := w.Acquire(outer.Context(), locktest.With(l, redlatch.Lease(time.Minute)))
 		w.Release(inner)
 		if left := time.Until(outer.Expires()); left < 58*time.Second {
 			t.Errorf("the outer hold ends in %v, and not with the lease of the inner one", left)
@@ -192,7 +192,7 @@ func TestANestHasOneLease(t *testing.T) {
 		}
 
 		read := c.ReadWriteLock("stock").Read()
-		outer = w.Acquire(bg, read, redlatch.Lease(time.Second))
+		outer = w.Acquire(bg, locktest.With(read, redlatch.Lease(time.Second)))
 		inner = w.Acquire(outer.Context(), read)
 		time.Sleep(time.Minute)
 		if outer.Err() == nil || inner.Err() != nil {

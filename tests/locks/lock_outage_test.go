@@ -162,7 +162,7 @@ func TestAnErrorThatSaysNothingLeavesNoLock(t *testing.T) {
 func TestAReleaseThatGetsNoAnswerIsSentUntilItDoes(t *testing.T) {
 	for kind, lock := range locktest.TypesOfLock {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			h := w.Acquire(bg, lock(w.Client(redlatch.Config{}), "orders"), redlatch.Lease(time.Hour))
+			h := w.Acquire(bg, locktest.With(lock(w.Client(redlatch.Config{}), "orders"), redlatch.Lease(time.Hour)))
 			w.Server.SetError("LOADING Redis is loading the dataset in memory")
 			w.WantErr(h.Release(bg), redlatch.ErrUnavailable)
 			time.Sleep(20 * time.Minute)

@@ -15,7 +15,7 @@ func TestAHoldThatIsOverSaysNothingOfTheNextOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
-		first := w.Acquire(bg, l, redlatch.Fenced())
+		first := w.Acquire(bg, locktest.With(l, redlatch.Fenced()))
 		token := first.Token()
 		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
@@ -34,7 +34,7 @@ func TestAHoldThatIsOverSaysNothingOfTheNextOne(t *testing.T) {
 		w.OK(err)
 		synctest.Wait()
 		w.WantErr(gone.Err(), redlatch.ErrLost)
-		lease := w.Acquire(bg, l, redlatch.Lease(time.Second))
+		lease := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Second)))
 		permits := c.ExpirableSemaphore("pool").WithPermits(1)
 		permit, err := permits.Acquire(context.Background())
 		w.OK(err)

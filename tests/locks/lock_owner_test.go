@@ -99,11 +99,11 @@ func TestUnderWithOwnerEverythingIsOneOwner(t *testing.T) {
 		w.Release(b)
 		again := w.Acquire(ctx, l)
 		w.Release(again)
-		_, err = c.NonReentrantLock("other").Acquire(ctx)
+		_, err = c.Lock("other", redlatch.NonReentrant()).Acquire(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.NonReentrantLock("other").Acquire(ctx)
+		_, err = c.Lock("other", redlatch.NonReentrant()).Acquire(ctx)
 		w.WantErr(err, redlatch.ErrReentry)
 	})
 }

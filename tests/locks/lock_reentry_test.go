@@ -98,8 +98,8 @@ func TestALostReplyToAReentryIsNotTrustedLongerThanItsTTL(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		outer := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(10*time.Second))
-		inner := w.Acquire(outer.Context(), c.Lock("orders"), redlatch.Lease(20*time.Second))
+		outer := w.Acquire(bg, c.Lock("orders", redlatch.Lease(10*time.Second)))
+		inner := w.Acquire(outer.Context(), c.Lock("orders", redlatch.Lease(20*time.Second)))
 		trust, ttl := time.Until(inner.Expires()), w.Server.TTL("orders")
 		if trust > ttl {
 			t.Errorf("trusted for another %v, but Redis gives the lock away in %v", trust, ttl)
@@ -282,7 +282,7 @@ func TestSiblingsWaitingWhenTheOuterIsReleasedGetItsCause(t *testing.T) {
 func TestANonReentrantLockRefusesItsHolder(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l := c.NonReentrantLock("orders")
+		l := c.Lock("orders", redlatch.NonReentrant())
 		h := w.Acquire(bg, l)
 		_, err := l.Acquire(h.Context())
 		w.WantErr(err, redlatch.ErrReentry)
@@ -301,15 +301,15 @@ func TestAReentryCutsNothingShort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				l := of(w.Client(redlatch.Config{}), "orders")
-				outer := w.Acquire(bg, l, redlatch.Lease(time.Hour))
+				outer := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Hour)))
 				want := func(when string) {
 					t.Helper()
 					if ttl := w.Server.TTL("orders"); time.Now().Add(ttl).Before(outer.Expires()) {
 						t.Errorf("%s: the lock lasts for %v, the outer hold is trusted for %v", when, ttl, time.Until(outer.Expires()))
 					}
 				}
-				for _, opts := range [][]redlatch.Option{{redlatch.Lease(time.Second)}, nil} {
-					inner := w.Acquire(outer.Context(), l, opts...)
+				for _, opts := range [][]redlatch.PlainOption{{redlatch.Lease(time.Second)}, nil} {
+					inner := w.Acquire(outer.Context(), locktest.With(l, opts...))
 					want("re-entered")
 					w.Release(inner)
 					want("left again")

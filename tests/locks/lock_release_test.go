@@ -20,7 +20,7 @@ import (
 func TestAReleaseAfterTheLeaseLeavesTheNextHolderAlone(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Second))
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Second)))
 		next := w.Acquire(bg, other.Lock("orders"))
 		err := h.Release(bg)
 		w.WantErr(err, redlatch.ErrLost)

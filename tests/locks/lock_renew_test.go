@@ -185,7 +185,7 @@ func TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace(t *testing.T) {
 			}
 			return next()
 		}})
-		outer := w.Acquire(bg, c.Lock("orders"), redlatch.Lease(500*time.Millisecond))
+		outer := w.Acquire(bg, c.Lock("orders", redlatch.Lease(500*time.Millisecond)))
 		inner := w.Acquire(outer.Context(), c.Lock("orders"))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -202,7 +202,7 @@ func TestAHoldThatWasPassedOnIsRenewedAgain(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		l := c.Lock("orders")
 		outer := w.Acquire(bg, l)
-		inner := w.Acquire(outer.Context(), l, redlatch.Lease(10*time.Second))
+		inner := w.Acquire(outer.Context(), locktest.With(l, redlatch.Lease(10*time.Second)))
 		hc := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
 		w.Release(outer)
@@ -228,7 +228,7 @@ func TestAWatchdogInsideAShortLeaseRenewsEachThirdOfItsOwn(t *testing.T) {
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
 		l := c.Lock("orders")
-		outer := w.Acquire(bg, l, redlatch.Lease(20*time.Millisecond))
+		outer := w.Acquire(bg, locktest.With(l, redlatch.Lease(20*time.Millisecond)))
 		inner := w.Acquire(outer.Context(), l)
 		time.Sleep(time.Minute)
 		t.Logf("%d renewals in a minute", n.Load())

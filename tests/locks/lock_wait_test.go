@@ -82,7 +82,7 @@ func TestAWaitWithoutADeadlineHasNoCap(t *testing.T) {
 		h := w.Acquire(bg, other.Lock("orders"))
 		var got [3]<-chan *redlatch.Hold // the head of the queue, and some behind it
 		for i := range got {
-			got[i] = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders"), redlatch.Lease(time.Second)) })
+			got[i] = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Second))) })
 			synctest.Wait()
 		}
 		time.Sleep(time.Hour)
@@ -111,8 +111,8 @@ func TestAWaiterHearsNothingOfAnothersLoss(t *testing.T) {
 func TestAQuestionDoesNotEndALockWithoutATTL(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).Lock("orders")
-		outer := w.Acquire(bg, l, redlatch.Lease(time.Minute))
-		inner := w.Acquire(outer.Context(), l, redlatch.Lease(time.Second))
+		outer := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Minute)))
+		inner := w.Acquire(outer.Context(), locktest.With(l, redlatch.Lease(time.Second)))
 		w.Server.SetTTL("orders", 0)
 		w.Release(inner)
 		if n := w.Count(outer); n != "1" {
@@ -196,7 +196,7 @@ func TestNothingIsAcquiredUnderAContextThatHasEnded(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		for name, l := range map[string]*redlatch.Lock{
 			"plain": c.Lock("a"), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "read": c.ReadWriteLock("d").Read(),
-			"group": c.GroupLock("e", "1", "2"), "spin": c.SpinLock("f", nil),
+			"group": c.GroupLock("e", []string{"1", "2"}), "spin": c.SpinLock("f", nil),
 		} {
 			h := w.Acquire(bg, l)
 			for how, ctx := range map[string]context.Context{"not nested": bg, "nested": h.Context(), "under WithOwner": redlatch.WithOwner(bg)} {

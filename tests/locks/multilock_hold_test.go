@@ -109,7 +109,7 @@ func TestDoOfSeveralLocksTellsOfEachLossOnce(t *testing.T) {
 func TestMultiHoldFrom(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		several := redlatch.MultiLock(c.FencedLock("a"), c.Lock("b"))
+		several := redlatch.MultiLock(c.Lock("a", redlatch.Fenced()), c.Lock("b"))
 		if h := redlatch.MultiHoldFrom(bg); h != nil {
 			t.Errorf("found %v", h)
 		}
@@ -158,7 +158,7 @@ func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		busy := w.Acquire(bg, other.Lock("b"))
 		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(bg, redlatch.MultiLock(c.FencedLock("a"), c.Lock("b")), redlatch.Lease(time.Second))
+			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a", redlatch.Fenced(), redlatch.Lease(time.Second)), c.Lock("b", redlatch.Lease(time.Second))))
 		})
 		time.Sleep(450 * time.Millisecond)
 		w.Release(busy)

@@ -52,7 +52,7 @@ func TestMembersOfEveryKind(t *testing.T) {
 				w.ReleaseMulti(h)
 				w.Release(w.AcquireWithin(bg, rival, time.Second))
 
-				h = w.AcquireMulti(bg, m, redlatch.Lease(10*time.Second))
+				h = w.AcquireMulti(bg, locktest.EachWith(m, redlatch.Lease(10*time.Second)))
 				w.Server.Del("b")
 				if err := h.Extend(bg, time.Minute); err == nil {
 					t.Error("extended without one")
@@ -75,7 +75,7 @@ func TestMembersOfMixedKindsExcludeAndDoNotStarve(t *testing.T) {
 		start := time.Now()
 		for range 3 {
 			c := w.Client(redlatch.Config{})
-			m := redlatch.MultiLock(c.GroupLock("g", "x"), c.FairLock("f"), c.ReadWriteLock("rw").Write(), c.Lock("l"))
+			m := redlatch.MultiLock(c.GroupLock("g", []string{"x"}), c.FairLock("f"), c.ReadWriteLock("rw").Write(), c.Lock("l"))
 			for range 2 {
 				wg.Go(func() {
 					for range 5 {
@@ -146,8 +146,8 @@ func TestBothSidesOfAReadWriteLockAsMembersAreRefused(t *testing.T) {
 func TestMembersOfOneGroup(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		w.ReleaseMulti(w.AcquireMultiWithin(bg, redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "y")), time.Second))
-		_, err := redlatch.MultiLock(c.GroupLock("g", "x"), c.GroupLock("g", "x", "y")).TryAcquire(bg, 5*time.Second)
+		w.ReleaseMulti(w.AcquireMultiWithin(bg, redlatch.MultiLock(c.GroupLock("g", []string{"x"}), c.GroupLock("g", []string{"y"})), time.Second))
+		_, err := redlatch.MultiLock(c.GroupLock("g", []string{"x"}), c.GroupLock("g", []string{"x", "y"})).TryAcquire(bg, 5*time.Second)
 		if err == nil || redlatch.IsRetryable(err) {
 			t.Errorf("values in common: %v", err)
 		}

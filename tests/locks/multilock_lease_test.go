@@ -21,16 +21,16 @@ func TestTheLeaseOfAMultiLockIsNotGivenToSomebodyElsesHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		// Fenced, so that they are taken one by one.
-		m := redlatch.MultiLock(c.FencedLock("a"), c.FencedLock("b"))
+		m := redlatch.MultiLock(c.Lock("a", redlatch.Fenced(), redlatch.Lease(time.Second)), c.Lock("b", redlatch.Fenced(), redlatch.Lease(time.Second)))
 		busy := w.Acquire(bg, other.Lock("b"))
 		time.AfterFunc(400*time.Millisecond, func() { w.Release(busy) })
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m, redlatch.Lease(time.Second)) })
+		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
 		time.Sleep(300 * time.Millisecond)
 		if !w.Server.Exists("a") {
 			t.Fatal("a is not held")
 		}
 		w.Server.Del("a")
-		thief := w.Acquire(bg, other.Lock("a"), redlatch.Lease(300*time.Millisecond))
+		thief := w.Acquire(bg, other.Lock("a", redlatch.Lease(300*time.Millisecond)))
 		time.Sleep(150 * time.Millisecond) // b is there, and the lease of a would be raised
 		if ttl := w.Server.TTL("a"); w.Count(thief) != "1" || ttl > 150*time.Millisecond {
 			t.Errorf("somebody else's hold lasts for %v now", ttl)
@@ -55,9 +55,10 @@ func TestTheLeaseOfAMultiLockIsThatOfItsMembersAndNothingElse(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		const lease = 3 * time.Second
-		m := redlatch.MultiLock(c.FencedLock("a"), c.FairLock("b"), c.ReadWriteLock("c").Read(), c.Lock("d"))
+		stays := redlatch.Lease(lease)
+		m := redlatch.MultiLock(c.Lock("a", redlatch.Fenced(), stays), c.FairLock("b", stays), c.ReadWriteLock("c", stays).Read(), c.Lock("d", stays))
 		busy := w.Acquire(bg, other.Lock("d"))
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m, redlatch.Lease(lease)) })
+		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
 		time.Sleep(20 * time.Second)
 		w.Release(busy)
 		h := <-got
@@ -87,10 +88,10 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 	for name, x := range map[string]struct {
 		takes int64 // dies after so many, 0: when it has all
 		lease time.Duration
-		opts  []redlatch.Option
+		opts  []redlatch.PlainOption
 	}{
 		"holding":            {lease: 30 * time.Second},
-		"holding for a time": {lease: 5 * time.Second, opts: []redlatch.Option{redlatch.Lease(5 * time.Second)}},
+		"holding for a time": {lease: 5 * time.Second, opts: []redlatch.PlainOption{redlatch.Lease(5 * time.Second)}},
 		"taking":             {takes: 6, lease: 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,10 +128,10 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 					mortals = append(mortals, w.Tapped(cfg, &locktest.Tap{Hook: dying}))
 				}
 				start := time.Now()
-				m := redlatch.MultiLock(members(mortals, false)...)
+				m := locktest.EachWith(redlatch.MultiLock(members(mortals, false)...), x.opts...)
 				if x.takes == 0 {
-					w.AcquireMulti(bg, m, x.opts...)
-				} else if _, err := m.Acquire(bg, x.opts...); err == nil || taken.Load() != x.takes {
+					w.AcquireMulti(bg, m)
+				} else if _, err := m.Acquire(bg); err == nil || taken.Load() != x.takes {
 					t.Fatalf("%v after %d requests", err, taken.Load())
 				}
 				dead.Store(true)
@@ -176,7 +177,7 @@ func TestASharedReadHoldDoesNotEndBeforeTheOtherMembers(t *testing.T) {
 		reader := w.Acquire(bg, read)
 		busy := w.Acquire(bg, other.Lock("b"))
 		time.AfterFunc(400*time.Millisecond, func() { w.Release(busy) })
-		h := w.AcquireMulti(bg, redlatch.MultiLock(read, c.Lock("b")), redlatch.Lease(time.Second))
+		h := w.AcquireMulti(bg, locktest.EachWith(redlatch.MultiLock(read, c.Lock("b")), redlatch.Lease(time.Second)))
 		if left := time.Until(h.Expires()); left < 900*time.Millisecond {
 			t.Errorf("held for %v", left)
 		}
@@ -217,8 +218,8 @@ func TestALeaseThatIsRaisedKeepsNobodyForLongerThanHeWaits(t *testing.T) {
 					time.AfterFunc(x.leaves, leave)
 				}
 				start := time.Now()
-				m := redlatch.MultiLock(a.Lock("a"), w2.Client(redlatch.Config{}).Lock("b"))
-				_, err := m.TryAcquire(ctx, 2*time.Second, redlatch.Lease(time.Second))
+				m := redlatch.MultiLock(a.Lock("a", redlatch.Lease(time.Second)), w2.Client(redlatch.Config{}).Lock("b", redlatch.Lease(time.Second)))
+				_, err := m.TryAcquire(ctx, 2*time.Second)
 				w.WantErr(err, x.want...)
 				if took := time.Since(start); took < x.took || took > x.took+600*time.Millisecond { // to release what it has
 					t.Errorf("it took %v", took)

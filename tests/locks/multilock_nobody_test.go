@@ -44,7 +44,7 @@ var wholes = map[string]func(cs []*ended) *redlatch.Multi{
 		return redlatch.MultiLock(cs[0].Lock("a"), cs[0].Lock("b"), cs[0].Lock("c"))
 	},
 	"in turn": func(cs []*ended) *redlatch.Multi {
-		return redlatch.MultiLock(cs[0].FencedLock("a"), cs[0].FairLock("b"), cs[0].ReadWriteLock("c").Read())
+		return redlatch.MultiLock(cs[0].Lock("a", redlatch.Fenced()), cs[0].FairLock("b"), cs[0].ReadWriteLock("c").Read())
 	},
 	"several": func(cs []*ended) *redlatch.Multi {
 		return redlatch.MultiLock(cs[0].Lock("a"), cs[1].Lock("b"), cs[2].Lock("c"))
@@ -107,7 +107,7 @@ func TestCloseLeavesNothingThatNobodyHolds(t *testing.T) {
 			defer cancel()
 			left := locktest.Later(func() error { _, err := l.Acquire(ctx); return err })
 			synctest.Wait()
-			_, err := l.Acquire(bg, redlatch.Lease(time.Hour))
+			_, err := locktest.With(l, redlatch.Lease(time.Hour)).Acquire(bg)
 			if <-left == nil {
 				t.Error("the first reader has not left")
 			}

@@ -22,9 +22,9 @@ func TestTheValidityOfARedLockCountsFromTheFirstSend(t *testing.T) {
 			defer time.Sleep(time.Second)
 			return next()
 		}
-		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: slow, 1: slow, 2: slow})
+		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: slow, 1: slow, 2: slow}, redlatch.Lease(30*time.Second))
 		start := time.Now()
-		h := p.AcquireMulti(bg, m, redlatch.Lease(30*time.Second))
+		h := p.AcquireMulti(bg, m)
 		if d := time.Since(start); d != time.Second {
 			t.Fatalf("acquired after %v", d)
 		}
@@ -60,16 +60,18 @@ func inRedTime(t *testing.T, n int, f func(p *poll)) {
 }
 
 // red returns the red lock of a process of its own.
-func (p *poll) red(name string) *redlatch.Multi { return p.tappedRed(name, nil) }
+func (p *poll) red(name string, opts ...redlatch.PlainOption) *redlatch.Multi {
+	return p.tappedRed(name, nil, opts...)
+}
 
 // tappedRed is red with hooks between the clients and some of the servers.
-func (p *poll) tappedRed(name string, hooks map[int]func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error)) *redlatch.Multi {
+func (p *poll) tappedRed(name string, hooks map[int]func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error), opts ...redlatch.PlainOption) *redlatch.Multi {
 	locks := make([]*redlatch.Lock, len(p.servers))
 	for i, w := range p.servers {
 		if hook := hooks[i]; hook != nil {
-			locks[i] = w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: hook}).Lock(name)
+			locks[i] = w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: hook}).Lock(name, opts...)
 		} else {
-			locks[i] = w.Client(redlatch.Config{}).Lock(name)
+			locks[i] = w.Client(redlatch.Config{}).Lock(name, opts...)
 		}
 	}
 	return redlatch.RedLock(locks...)
@@ -342,7 +344,7 @@ func TestARedLockIsLostWhenAMajorityForgetsIt(t *testing.T) {
 
 func TestTheLeaseOfARedLockEndsWithItsMajority(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
-		h := p.AcquireMulti(bg, p.red("a"), redlatch.Lease(time.Second))
+		h := p.AcquireMulti(bg, p.red("a", redlatch.Lease(time.Second)))
 		synctest.Wait()
 		p.servers[0].Server.SetError("LOADING down")
 		if err := h.Extend(bg, 10*time.Second); err != nil {

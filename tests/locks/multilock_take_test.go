@@ -28,7 +28,9 @@ func TestMembersOfOneClientAreTakenInOneRoundTrip(t *testing.T) {
 		w.ReleaseMulti(h)
 		// One that is taken is waited for alone, the others follow together.
 		busy := w.Acquire(bg, other.Lock("c"))
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m, redlatch.Lease(5*time.Second)) })
+		got := locktest.Later(func() *redlatch.MultiHold {
+			return w.AcquireMulti(bg, locktest.EachWith(m, redlatch.Lease(5*time.Second)))
+		})
 		time.Sleep(100 * time.Millisecond)
 		if w.Server.Exists("a") || w.Server.Exists("b") {
 			t.Error("some were taken although not all are free")
@@ -255,7 +257,7 @@ func TestServersThatAreSlowToAnswerDoNotKeepAMultiLockFromItsCallers(t *testing.
 				a, b := far(w), far(w2)
 				for _, m := range []*redlatch.Multi{
 					redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
-					redlatch.MultiLock(a.FencedLock("a"), a.FencedLock("b"), a.FencedLock("c")),
+					redlatch.MultiLock(a.Lock("a", redlatch.Fenced()), a.Lock("b", redlatch.Fenced()), a.Lock("c", redlatch.Fenced())),
 				} {
 					w.ReleaseMulti(w.AcquireMultiWithin(bg, m, time.Minute))
 				}

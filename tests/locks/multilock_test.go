@@ -63,7 +63,7 @@ func TestMembersAreAcquiredByNameAndReleasedInReverse(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		r := &takes{}
 		c := r.client(w, redlatch.Config{})
-		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("c"), c.FencedLock("a"), c.SpinLock("b", nil), c.StripedLock("d", 1).For("x")), redlatch.Fenced())
+		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("c", redlatch.Fenced()), c.Lock("a", redlatch.Fenced()), c.SpinLock("b", nil, redlatch.Fenced()), c.StripedLock("d", 1, redlatch.Fenced()).For("x")))
 		if n := len(h.Holds()); n != 4 || h.Holds()[0].Token() != 1 {
 			t.Fatalf("%d holds, tokens %d", n, h.Holds()[0].Token())
 		}
@@ -114,7 +114,7 @@ func TestMembersThatCannotBeAreRefused(t *testing.T) {
 			"nil":           redlatch.MultiLock(c.Lock("a"), nil),
 			"nil, red":      redlatch.RedLock(nil),
 			"twice":         redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("a")),
-			"twice, kinds":  redlatch.MultiLock(c.Lock("a"), c.FencedLock("a")),
+			"twice, kinds":  redlatch.MultiLock(c.Lock("a"), c.Lock("a", redlatch.Fenced())),
 			"a bad name":    redlatch.MultiLock(c.Lock("a"), c.Lock("a{")),
 			"one client":    redlatch.RedLock(c.Lock("a"), c.Lock("b")),
 			"no stripes":    redlatch.MultiLock(c.StripedLock("s", 0).For("x")),
@@ -144,7 +144,7 @@ func TestMembersThatCannotBeAreRefused(t *testing.T) {
 		if _, err := m.TryAcquire(bg, -1); err == nil {
 			t.Error("a negative wait")
 		}
-		if _, err := m.Acquire(bg, redlatch.Lease(1)); err == nil {
+		if _, err := redlatch.MultiLock(c.Lock("a", redlatch.Lease(1))).Acquire(bg); err == nil {
 			t.Error("a lease of a nanosecond")
 		}
 		w.WantNothing()
@@ -242,7 +242,7 @@ func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
 		busy := w.Acquire(bg, other.Lock("b"))
 		start := time.Now()
 		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(bg, redlatch.MultiLock(c.FencedLock("a"), c.Lock("b")))
+			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a", redlatch.Fenced()), c.Lock("b")))
 		})
 		time.Sleep(400 * time.Millisecond)
 		if !w.Server.Exists("a") {
@@ -379,7 +379,7 @@ func TestALostReplyLeavesNothingOfAMultiLock(t *testing.T) {
 					return reply, err
 				}}
 				c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-				m := redlatch.MultiLock(c.Lock("a"), c.FencedLock("b"), c.Lock("c"))
+				m := redlatch.MultiLock(c.Lock("a"), c.Lock("b", redlatch.Fenced()), c.Lock("c"))
 				busy := w.Acquire(bg, other.Lock("c"))
 				if _, err := m.TryAcquire(bg, time.Second); !errors.Is(err, redlatch.ErrBusy) && !errors.Is(err, redlatch.ErrUnavailable) {
 					t.Error(err)
@@ -452,16 +452,16 @@ func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		m := redlatch.MultiLock(c.FencedLock("a"), c.FencedLock("b"), c.FencedLock("c"), c.FencedLock("d"))
+		m := redlatch.MultiLock(c.Lock("a", redlatch.Fenced()), c.Lock("b", redlatch.Fenced()), c.Lock("c", redlatch.Fenced()), c.Lock("d", redlatch.Fenced()))
 		start := time.Now()
-		_, err := m.Acquire(bg, redlatch.Lease(100*time.Millisecond))
+		_, err := locktest.EachWith(m, redlatch.Lease(100*time.Millisecond)).Acquire(bg)
 		w.WantErr(err, redlatch.ErrUnavailable)
 		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
 			t.Errorf("after %v", d)
 		}
-		_, err = m.TryAcquire(bg, time.Second, redlatch.Lease(100*time.Millisecond))
+		_, err = locktest.EachWith(m, redlatch.Lease(100*time.Millisecond)).TryAcquire(bg, time.Second)
 		w.WantErr(err, redlatch.ErrBusy)
-		w.ReleaseMulti(w.AcquireMulti(bg, m, redlatch.Lease(time.Second)))
+		w.ReleaseMulti(w.AcquireMulti(bg, locktest.EachWith(m, redlatch.Lease(time.Second))))
 		time.Sleep(5 * time.Minute)
 		for _, key := range w.Keys() {
 			if len(key) == 1 {
@@ -500,20 +500,20 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 			for range 2 {
 				wg.Go(func() {
 					for range 25 {
+						var opts []redlatch.PlainOption
+						if roll(4) == 0 {
+							opts = append(opts, redlatch.Fenced()) // one by one
+						}
 						var members []*redlatch.Lock
 						var mine []int
 						for i, name := range names {
 							if roll(2) == 0 {
-								members = append(members, c.Lock(name))
+								members = append(members, c.Lock(name, opts...))
 								mine = append(mine, i)
 							}
 						}
 						if len(members) == 0 {
 							continue
-						}
-						var opts []redlatch.Option
-						if roll(4) == 0 {
-							opts = append(opts, redlatch.Fenced()) // one by one
 						}
 						ctx, cancel := context.WithCancel(bg)
 						switch roll(4) {
@@ -522,7 +522,7 @@ func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
 						case 1:
 							slices.Reverse(members)
 						}
-						h, err := redlatch.MultiLock(members...).Acquire(ctx, opts...)
+						h, err := redlatch.MultiLock(members...).Acquire(ctx)
 						if err != nil {
 							failed.Add(1)
 							if !errors.Is(err, context.Canceled) {
@@ -592,7 +592,7 @@ func TestABackoffThatPanicsLeavesNoMemberHeld(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		busy := w.Acquire(bg, other.Lock("b"))
 		bad := c.SpinLock("b", func(int) time.Duration { panic("no idea") })
-		for _, first := range []*redlatch.Lock{c.Lock("a"), c.FencedLock("a"), c.ReadWriteLock("a").Read()} {
+		for _, first := range []*redlatch.Lock{c.Lock("a"), c.Lock("a", redlatch.Fenced()), c.ReadWriteLock("a").Read()} {
 			func() {
 				defer func() {
 					if r := recover(); r != "no idea" {

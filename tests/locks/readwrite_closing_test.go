@@ -33,7 +33,7 @@ func TestAReaderThatJoinsOthersHearsAtOnceThatItsClientEnds(t *testing.T) {
 					first := w.Acquire(owner, l)
 					ctx := map[string]context.Context{"beside": bg, "inside": first.Context(), "owner": owner}[kind]
 					silent.Store(true)
-					joined := locktest.Later(func() error { _, err := l.Acquire(ctx, redlatch.Lease(time.Hour)); return err })
+					joined := locktest.Later(func() error { _, err := locktest.With(l, redlatch.Lease(time.Hour)).Acquire(ctx); return err })
 					time.Sleep(4 * time.Second)
 					if !locktest.NoneYet(joined) {
 						w.Fatal("it waits for nothing")
@@ -60,8 +60,8 @@ func TestWhoLevelsTheLeasesOfSeveralHearsAtOnceOfAShutdown(t *testing.T) {
 		var silent atomic.Bool
 		a, b := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: blackHole(&silent, 0)}), w.Client(redlatch.Config{})
 		other := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("b"))
-		m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
-		done := locktest.Later(func() error { _, err := m.Acquire(bg, redlatch.Lease(2*time.Second)); return err })
+		m := redlatch.MultiLock(a.Lock("a", redlatch.Lease(2*time.Second)), b.Lock("b", redlatch.Lease(2*time.Second)))
+		done := locktest.Later(func() error { _, err := m.Acquire(bg); return err })
 		time.Sleep(450 * time.Millisecond)
 		silent.Store(true)
 		w.Release(other)

@@ -50,7 +50,7 @@ func TestOurReleaseKeepsTheLockForForeignReaders(t *testing.T) {
 		f.Read(20 * time.Second)
 		f.Read(50 * time.Second) // its second key lives longer
 		g.Read(10 * time.Second)
-		h := w.Acquire(bg, rw.Read(), redlatch.Lease(time.Hour))
+		h := w.Acquire(bg, locktest.With(rw.Read(), redlatch.Lease(time.Hour)))
 		w.Release(h)
 		if ttl := w.Server.TTL("orders"); ttl != 50*time.Second {
 			t.Errorf("the lock lives for %v, its longest hold for 50s", ttl)

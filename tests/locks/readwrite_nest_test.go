@@ -19,8 +19,8 @@ import (
 func TestAWriterMayWriteAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-		outer := w.Acquire(bg, rw.Write(), redlatch.Lease(time.Minute))
-		inner := w.Acquire(outer.Context(), rw.Write(), redlatch.Lease(time.Second))
+		outer := w.Acquire(bg, locktest.With(rw.Write(), redlatch.Lease(time.Minute)))
+		inner := w.Acquire(outer.Context(), locktest.With(rw.Write(), redlatch.Lease(time.Second)))
 		w.WantFields("nested", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "2"})
 		if ttl := w.Server.TTL("orders"); ttl < 59*time.Second || ttl > time.Minute {
 			t.Errorf("the TTL is %v, want the longer lease, not the sum", ttl)
@@ -72,7 +72,7 @@ func TestAnOwnerThatReadsNoMoreMayWaitToWrite(t *testing.T) {
 		owner := redlatch.WithOwner(bg)
 		rd := w.Acquire(owner, rw.Read())
 		ctx, leave := context.WithCancel(owner)
-		joins := locktest.Later(func() error { _, err := rw.Read().Acquire(ctx, redlatch.Lease(time.Hour)); return err })
+		joins := locktest.Later(func() error { _, err := locktest.With(rw.Read(), redlatch.Lease(time.Hour)).Acquire(ctx); return err })
 		synctest.Wait()
 		writes := locktest.Later(func() error { // behind the one that joins
 			h, err := rw.Write().Acquire(owner)
@@ -136,7 +136,7 @@ func TestABranchOfReadersKeepsItsTurnUntilTheLastOneLeaves(t *testing.T) {
 				branch := w.Acquire(scope, rw.Read())
 				inner := w.Acquire(ctxOf(branch, scope), rw.Read())
 				last := w.Acquire(ctxOf(inner, scope), rw.Read())
-				_, err := rw.Read().TryAcquire(ctxOf(branch, scope), 10*time.Millisecond, redlatch.Lease(time.Hour))
+				_, err := locktest.With(rw.Read(), redlatch.Lease(time.Hour)).TryAcquire(ctxOf(branch, scope), 10*time.Millisecond)
 				w.WantErr(err, redlatch.ErrBusy) // and keeps no turn
 				next := locktest.Later(func() *redlatch.Hold { return w.Acquire(outer.Context(), rw.Write()) })
 				for _, h := range []*redlatch.Hold{branch, inner, last} {
@@ -242,7 +242,7 @@ func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
 			return next()
 		}
 		rw := w.Tapped(redlatch.Config{OutageTimeout: time.Second}, d).ReadWriteLock("orders")
-		wr := w.Acquire(bg, rw.Write(), redlatch.Lease(time.Hour))
+		wr := w.Acquire(bg, locktest.With(rw.Write(), redlatch.Lease(time.Hour)))
 		rd := w.Acquire(wr.Context(), rw.Read())
 		away.Store(true)
 		w.WantErr(wr.Release(bg), redlatch.ErrUnavailable)
@@ -298,13 +298,13 @@ func TestADowngradeThatIsRefusedIsNotRepeated(t *testing.T) {
 func TestAReadInsideAWriteIsNotLeftByATransferOrATurn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-		for _, opts := range [][]redlatch.Option{{redlatch.Lease(time.Minute)}, {}} {
+		for _, opts := range [][]redlatch.PlainOption{{redlatch.Lease(time.Minute)}, {}} {
 			h := w.Acquire(bg, rw.Write())
 			w.Release(w.Acquire(h.Context(), rw.Read()))
 			if len(opts) == 0 {
 				time.Sleep(10 * time.Millisecond) // a turn
 			}
-			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Write(), opts...) })
+			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, locktest.With(rw.Write(), opts...)) })
 			synctest.Wait()
 			old := h.Owner()
 			w.Release(h)
@@ -343,7 +343,7 @@ func TestALeaseInsideAWriteEndsByItself(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
 		wr := w.Acquire(bg, rw.Write())
-		rd := w.Acquire(wr.Context(), rw.Read(), redlatch.Lease(5*time.Second))
+		rd := w.Acquire(wr.Context(), locktest.With(rw.Read(), redlatch.Lease(5*time.Second)))
 		time.Sleep(6 * time.Second)
 		w.WantErr(rd.Err(), redlatch.ErrLost)
 		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
@@ -364,7 +364,7 @@ func TestAWriteLockIsPassedOnInsideAProcess(t *testing.T) {
 		w.Release(h)
 		h2 := <-next
 		w.Server.SetError("")
-		leased := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l, redlatch.Lease(time.Minute)) })
+		leased := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Minute))) })
 		synctest.Wait()
 		w.Release(h2) // a transfer
 		h3 := <-leased
@@ -532,8 +532,8 @@ func TestTheEndOfAReadInsideAWriteLeavesTheWriterItsTTL(t *testing.T) {
 	for _, how := range []string{"released", "expired"} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
-			wr := w.Acquire(bg, rw.Write(), redlatch.Lease(time.Hour))
-			rd := w.Acquire(wr.Context(), rw.Read(), redlatch.Lease(time.Second))
+			wr := w.Acquire(bg, locktest.With(rw.Write(), redlatch.Lease(time.Hour)))
+			rd := w.Acquire(wr.Context(), locktest.With(rw.Read(), redlatch.Lease(time.Second)))
 			if how == "released" {
 				w.Release(rd)
 			}

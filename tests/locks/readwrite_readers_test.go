@@ -227,7 +227,7 @@ func TestAReaderWithTooShortALeaseSpoilsNobodyElsesParty(t *testing.T) {
 			return r, err
 		}}
 		l := w.Tapped(redlatch.Config{}, slow).ReadWriteLock("orders").Read()
-		hopeless := locktest.Later(func() error { _, err := l.Acquire(bg, redlatch.Lease(20*time.Millisecond)); return err })
+		hopeless := locktest.Later(func() error { _, err := locktest.With(l, redlatch.Lease(20*time.Millisecond)).Acquire(bg); return err })
 		synctest.Wait()
 		h := w.Acquire(bg, l)
 		w.WantErr(<-hopeless, redlatch.ErrUnavailable)
@@ -242,7 +242,7 @@ func TestReadersAreToldWhenTheirLockIsDeleted(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l := c.ReadWriteLock("orders").Read()
-		holds := []*redlatch.Hold{w.Acquire(bg, l), w.Acquire(bg, l), w.Acquire(bg, l, redlatch.Lease(time.Minute))}
+		holds := []*redlatch.Hold{w.Acquire(bg, l), w.Acquire(bg, l), w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Minute)))}
 		w.Server.Del("orders")
 		wr := w.Acquire(bg, other.ReadWriteLock("orders").Write())
 		time.Sleep(10100 * time.Millisecond)

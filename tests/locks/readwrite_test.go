@@ -213,8 +213,8 @@ func TestADeadClientsReadersGoWithTheirLease(t *testing.T) {
 func TestALongDeadReaderShortensTheLockAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		long, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		a := w.Acquire(bg, long.ReadWriteLock("orders").Read(), redlatch.Lease(time.Hour))
-		w.Acquire(bg, c.ReadWriteLock("orders").Read(), redlatch.Lease(10*time.Second))
+		a := w.Acquire(bg, locktest.With(long.ReadWriteLock("orders").Read(), redlatch.Lease(time.Hour)))
+		w.Acquire(bg, locktest.With(c.ReadWriteLock("orders").Read(), redlatch.Lease(10*time.Second)))
 		w.Release(a)
 		if ttl := w.Server.TTL("orders"); ttl > 10*time.Second {
 			t.Errorf("the lock lives for another %v, its only reader for 10s", ttl)
@@ -229,8 +229,8 @@ func TestEachReadHoldHasItsOwnLease(t *testing.T) {
 		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(observe.LostEvent) { lost.Add(1) }})
 		l := c.ReadWriteLock("orders").Read()
 		kept := w.Acquire(bg, l)
-		short := w.Acquire(bg, l, redlatch.Lease(5*time.Second))
-		long := w.Acquire(bg, l, redlatch.Lease(time.Minute))
+		short := w.Acquire(bg, locktest.With(l, redlatch.Lease(5*time.Second)))
+		long := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Minute)))
 		if d := time.Until(short.Expires()); d > 4900*time.Millisecond || d < 4500*time.Millisecond {
 			t.Errorf("the short hold expires in %v", d)
 		}
@@ -268,8 +268,8 @@ func TestAReadHoldOfALeaseCanBeExtended(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		l := c.ReadWriteLock("orders").Read()
-		a := w.Acquire(bg, l, redlatch.Lease(5*time.Second))
-		b := w.Acquire(bg, l, redlatch.Lease(5*time.Second))
+		a := w.Acquire(bg, locktest.With(l, redlatch.Lease(5*time.Second)))
+		b := w.Acquire(bg, locktest.With(l, redlatch.Lease(5*time.Second)))
 		if err := a.Extend(bg, time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -414,17 +414,19 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 
 func TestAWriterMayHaveAToken(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
+		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders", redlatch.Fenced())
 		for i := range 3 {
-			h := w.Acquire(bg, rw.Write(), redlatch.Fenced())
+			h := w.Acquire(bg, rw.Write())
 			if h.Token() != int64(i+1) {
 				t.Errorf("token %d, want %d", h.Token(), i+1)
 			}
 			w.Release(h)
 		}
-		if _, err := rw.Read().Acquire(bg, redlatch.Fenced()); err == nil {
-			t.Error("a reader got a token")
+		h := w.Acquire(bg, rw.Read())
+		if h.Token() != 0 {
+			t.Errorf("a reader got the token %d", h.Token())
 		}
+		w.Release(h)
 	})
 }
 

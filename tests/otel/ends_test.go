@@ -78,7 +78,7 @@ func TestADetachedPermitEndsItsSpan(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		b := newBackend(w, redlatchotel.Options{})
 		c := b.watched(w.Client(redlatch.Config{}))
-		p := w.Permit(w.Permits(c, 1), redlatch.Lease(time.Minute))
+		p := w.Permit(w.Permits(c, 1, redlatch.Lease(time.Minute)))
 		time.Sleep(3 * time.Second)
 		for range 2 {
 			w.Detach(p)
@@ -101,7 +101,7 @@ func TestTheEndOfTheClientEndsSpans(t *testing.T) {
 		}},
 		// The last of several permits says how it ended.
 		"permit": {permits("2"), func(w *locktest.World, c *redlatch.Client) func() {
-			ps, err := w.Permits(c, 2).AcquireMany(bg, 2, redlatch.Lease(time.Minute))
+			ps, err := w.Permits(c, 2, redlatch.Lease(time.Minute)).AcquireMany(bg, 2)
 			w.OK(err)
 			w.Detach(ps[0])
 			return func() { _ = ps[1].Release(bg) }

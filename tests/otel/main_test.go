@@ -82,9 +82,9 @@ func (b *backend) one(name string) sdktrace.ReadOnlySpan {
 }
 
 // keep acquires a lock until the test is over: a hold that nobody has any more is released.
-func keep(w *locktest.World, l *redlatch.Lock, opts ...redlatch.Option) {
+func keep(w *locktest.World, l *redlatch.Lock, opts ...redlatch.PlainOption) {
 	w.Helper()
-	h := w.Acquire(bg, l, opts...)
+	h := w.Acquire(bg, locktest.With(l, opts...))
 	w.Cleanup(func() { _ = h.Release(bg) })
 }
 

@@ -119,7 +119,7 @@ func TestOutcomesAreToldBySpansAndHistograms(t *testing.T) {
 			return err
 		}},
 		"refused": {observe.OutcomeRefused, codes.Error, 0, func(_ *locktest.World, l *redlatch.Lock, _ *backend) error {
-			_, err := l.Acquire(bg, redlatch.Lease(time.Nanosecond))
+			_, err := locktest.With(l, redlatch.Lease(time.Nanosecond)).Acquire(bg)
 			return err
 		}},
 	} {

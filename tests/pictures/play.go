@@ -94,7 +94,7 @@ func (p *play) begin() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.reports.Lock("reports:nightly").Acquire(scheduler.Context(), redlatch.Lease(15*time.Minute)); err != nil {
+	if _, err := c.reports.Lock("reports:nightly", redlatch.Lease(15*time.Minute)).Acquire(scheduler.Context()); err != nil {
 		return err
 	}
 

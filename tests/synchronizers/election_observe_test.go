@@ -152,7 +152,7 @@ func TestAnObserverIsToldWhatCannotPassAfterAnOutage(t *testing.T) {
 func TestATermHasItsNumberForAsLongAsItLasts(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		cfg := redlatch.Config{TokenTTL: time.Minute}
-		w.Release(w.Acquire(bg, w.Client(cfg).FencedLock(name))) // which has its counter forgotten
+		w.Release(w.Acquire(bg, w.Client(cfg).Lock(name, redlatch.Fenced()))) // which has its counter forgotten
 		leader, watcher := w.Client(cfg).Election(name), w.Client(cfg).Election(name)
 		ctx, stop := context.WithTimeout(bg, 10*time.Minute)
 		defer stop()

@@ -167,7 +167,7 @@ func TestTermsAreOneSequenceWithFencedLocks(t *testing.T) {
 					rises(term(<-c.terms))
 					c.end(w)
 					java()
-					h := w.Acquire(bg, w.Client(redlatch.Config{}).FencedLock(name))
+					h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock(name, redlatch.Fenced()))
 					rises(h.Token())
 					w.Release(h)
 				}

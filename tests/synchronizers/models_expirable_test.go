@@ -236,7 +236,7 @@ func (m *permitModel) redisson(skew time.Duration) {
 
 // section acquires, stays and releases.
 func (c *permitClient) section() {
-	m, s := c.m, c.ExpirableSemaphore(locktest.Pool)
+	m := c.m
 	ctx, cancel := context.WithCancel(bg)
 	if m.draw(3) == 0 {
 		ctx, cancel = context.WithTimeout(bg, m.ms(400))
@@ -246,16 +246,17 @@ func (c *permitClient) section() {
 	if m.draw(6) == 0 {
 		wait = 0
 	}
-	var opts []redlatch.Option
+	var opts []redlatch.HoldOption
 	if m.draw(3) == 0 {
-		opts = []redlatch.Option{redlatch.Lease(200*time.Millisecond + m.ms(1000))}
+		opts = append(opts, redlatch.Lease(200*time.Millisecond+m.ms(1000)))
 	}
+	s := c.ExpirableSemaphore(locktest.Pool, opts...)
 	m.mu.Lock()
 	m.number++
 	number := m.number
 	m.waits[number] = permitWait{c, time.Now()}
 	m.mu.Unlock()
-	ps, err := s.TryAcquireMany(ctx, 1+m.draw(enough), wait, opts...)
+	ps, err := s.TryAcquireMany(ctx, 1+m.draw(enough), wait)
 	m.mu.Lock()
 	delete(m.waits, number)
 	for _, p := range ps {

@@ -188,14 +188,14 @@ func (m *belief) once(l *redlatch.Lock) {
 		ctx, cancel = context.WithTimeout(bg, m.upTo(3*time.Second))
 	}
 	defer cancel()
-	var opts []redlatch.Option
+	var opts []redlatch.PlainOption
 	switch m.draw(10) {
 	case 0:
 		opts = append(opts, redlatch.Lease(200*time.Millisecond+m.upTo(8*time.Second)))
 	case 1:
 		opts = append(opts, redlatch.Fenced())
 	}
-	h, err := l.Acquire(ctx, opts...)
+	h, err := locktest.With(l, opts...).Acquire(ctx)
 	if err != nil {
 		return
 	}
@@ -213,7 +213,7 @@ func (m *belief) once(l *redlatch.Lock) {
 		}
 		step.Stop()
 		if h.Err() == nil && m.draw(3) == 0 {
-			if in, err := l.Acquire(h.Context(), opts...); err == nil {
+			if in, err := locktest.With(l, opts...).Acquire(h.Context()); err == nil {
 				_ = in.Release(bg)
 			}
 		}

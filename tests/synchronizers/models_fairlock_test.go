@@ -273,7 +273,7 @@ func TestScoresAreRedissonsWhoeverLeaves(t *testing.T) {
 		_, timeouts, _ := locktest.FairKeys("orders")
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			h := w.Acquire(bg, a.FairLock("orders"), redlatch.Lease(time.Hour))
+			h := w.Acquire(bg, a.FairLock("orders", redlatch.Lease(time.Hour)))
 			base := float64(time.Now().Add(w.Server.TTL("orders")).UnixMilli())
 			var waits []<-chan locktest.Outcome
 			var cancels []context.CancelFunc

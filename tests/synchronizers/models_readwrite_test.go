@@ -151,7 +151,7 @@ func (x *exclusion) worker(life context.Context, c *redlatch.Client, r *rand.Ran
 		if r.IntN(3) == 0 {
 			what, l = "write", rw.Write()
 		}
-		var opts []redlatch.Option
+		var opts []redlatch.PlainOption
 		if r.IntN(3) == 0 {
 			opts = append(opts, redlatch.Lease(time.Duration(100+r.IntN(5000))*time.Millisecond))
 		}
@@ -159,9 +159,9 @@ func (x *exclusion) worker(life context.Context, c *redlatch.Client, r *rand.Ran
 		var h *redlatch.Hold
 		var err error
 		if r.IntN(5) == 0 {
-			h, err = l.TryAcquire(ctx, 0, opts...)
+			h, err = locktest.With(l, opts...).TryAcquire(ctx, 0)
 		} else {
-			h, err = l.Acquire(ctx, opts...)
+			h, err = locktest.With(l, opts...).Acquire(ctx)
 		}
 		cancel()
 		if err != nil {
@@ -190,12 +190,12 @@ func (x *exclusion) nap(h *redlatch.Hold, r *rand.Rand, ms int) {
 	}
 }
 
-func (x *exclusion) nested(rw *redlatch.ReadWriteLock, outer *redlatch.Hold, what string, nest int, r *rand.Rand, opts []redlatch.Option) {
+func (x *exclusion) nested(rw *redlatch.ReadWriteLock, outer *redlatch.Hold, what string, nest int, r *rand.Rand, opts []redlatch.PlainOption) {
 	in, l := "read", rw.Read()
 	if what == "write" && r.IntN(2) == 0 {
 		in, l = "write", rw.Write()
 	}
-	h, err := l.Acquire(outer.Context(), opts...)
+	h, err := locktest.With(l, opts...).Acquire(outer.Context())
 	if err == nil {
 		x.enter(h, in, nest)
 		x.nap(h, r, 1+r.IntN(20))

@@ -26,7 +26,7 @@ func TestRateLimiterLeavesOtherHashesAlone(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				c := w.Client(redlatch.Config{})
-				w.Acquire(bg, of(c, "orders"), redlatch.Lease(time.Hour))
+				w.Acquire(bg, locktest.With(of(c, "orders"), redlatch.Lease(time.Hour)))
 				leavesAlone(w, c.RateLimiter("orders"), calls)
 			})
 		})

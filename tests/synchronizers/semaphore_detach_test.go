@@ -16,11 +16,11 @@ func TestADetachedPermitIsNotReleasedWhenItIsCollected(t *testing.T) {
 	w := locktest.InRealTime(t)
 	dropped := make(chan observe.DroppedEvent, 10)
 	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
-	s, other := w.Permits(c, 1), c.ExpirableSemaphore("other")
+	s, other := w.Permits(c, 1, redlatch.Lease(time.Hour)), c.ExpirableSemaphore("other")
 	if _, err := other.TrySetPermits(bg, 1); err != nil {
 		t.Fatal(err)
 	}
-	id := w.Detach(w.Permit(s, redlatch.Lease(time.Hour)))
+	id := w.Detach(w.Permit(s))
 	_ = w.Permit(other) // shows that there was a collection
 	for noticed := false; !noticed; {
 		runtime.GC()
@@ -59,7 +59,7 @@ func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 				t.Errorf("%v, %v", err, p.Context().Err())
 			}
 		}
-		over, elsewhere, here, closed := w.Permit(s, redlatch.Lease(time.Second)), w.Permit(s, redlatch.Lease(time.Minute)), w.Permit(s, redlatch.Lease(time.Minute)), w.Permit(s, redlatch.Lease(time.Minute))
+		over, elsewhere, here, closed := w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Second))), w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Minute))), w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Minute))), w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Minute)))
 		for _, p := range []*redlatch.Permit{over, elsewhere, here, closed} {
 			ctx := p.Context()
 			w.Detach(p)
@@ -109,8 +109,8 @@ func TestWhatCannotBeDetachedSaysWhy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		s := w.Permits(c, 4)
-		kept, lost := w.Permit(s), w.Permit(s, redlatch.Lease(time.Second))
-		released, closed := w.Permit(s, redlatch.Lease(time.Hour)), w.Permit(other.ExpirableSemaphore(s.Name()), redlatch.Lease(time.Hour))
+		kept, lost := w.Permit(s), w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Second)))
+		released, closed := w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour))), w.Permit(other.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour)))
 		time.Sleep(2 * time.Second)
 		w.OK(released.Release(bg))
 		refused := func(p *redlatch.Permit, want error) {

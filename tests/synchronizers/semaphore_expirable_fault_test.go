@@ -20,15 +20,16 @@ import (
 // that are held then, and how many there are in all.
 type permitRequest struct {
 	script  string
+	opts    []redlatch.HoldOption // of the semaphore
 	provoke func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) (held []*redlatch.Permit, total int)
 }
 
 var permitRequests = map[string]permitRequest{
-	"take": {"expirable.take", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"take": {"expirable.take", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		arm()
 		return []*redlatch.Permit{w.Permit(s)}, 5
 	}},
-	"take of several": {"expirable.take", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"take of several": {"expirable.take", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		arm()
 		ps, err := s.AcquireMany(bg, 3)
 		if err != nil {
@@ -36,15 +37,15 @@ var permitRequests = map[string]permitRequest{
 		}
 		return ps, 5
 	}},
-	"take that was extended since": {"expirable.take", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"take that was extended since": {"expirable.take", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		arm()
-		p := w.Permit(s, redlatch.Lease(30*time.Second))
+		p := w.Permit(s)
 		if err := p.Extend(bg, time.Hour); err != nil {
 			w.Errorf("Extend: %v", err)
 		}
 		return []*redlatch.Permit{p}, 5
 	}},
-	"renew": {"expirable.renew", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"renew": {"expirable.renew", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		p := w.Permit(s)
 		before := p.Expires()
 		arm()
@@ -54,21 +55,21 @@ var permitRequests = map[string]permitRequest{
 		}
 		return []*redlatch.Permit{p}, 5
 	}},
-	"extend": {"expirable.renew", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
-		p := w.Permit(s, redlatch.Lease(30*time.Second))
+	"extend": {"expirable.renew", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+		p := w.Permit(s)
 		arm()
 		if err := p.Extend(bg, time.Minute); err != nil {
 			w.Errorf("Extend: %v", err)
 		}
 		return []*redlatch.Permit{p}, 5
 	}},
-	"release": {"expirable.release", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"release": {"expirable.release", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		p := w.Permit(s)
 		arm()
 		giveBack(w, p)
 		return nil, 5
 	}},
-	"release by id": {"expirable.give_back", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"release by id": {"expirable.give_back", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		p, q := w.Permit(s), w.Permit(s)
 		javaPermit(w, javaID, locktest.Forever)
 		_, _ = w.Server.Incr(locktest.Pool, -1)
@@ -78,20 +79,20 @@ var permitRequests = map[string]permitRequest{
 		}
 		return []*redlatch.Permit{q}, 5
 	}},
-	"a refused release by id": {"expirable.give_back", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"a refused release by id": {"expirable.give_back", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		p := w.Permit(s)
 		arm()
 		w.WantErr(s.Release(bg, javaID), redlatch.ErrNotHeld)
 		return []*redlatch.Permit{p}, 5
 	}},
-	"AddPermits": {"expirable.add", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"AddPermits": {"expirable.add", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		arm()
 		if err := s.AddPermits(bg, 2); err != nil {
 			w.Error(err)
 		}
 		return nil, 7
 	}},
-	"SetPermits": {"expirable.set", func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"SetPermits": {"expirable.set", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
 		arm()
 		if err := s.SetPermits(bg, 3); err != nil {
 			w.Error(err)
@@ -162,7 +163,7 @@ func TestALostReplyOrALateRequestAboutPermits(t *testing.T) {
 					locktest.InFakeTime(t, func(w *locktest.World) {
 						d := newLostOnce(request.script, executed)
 						c, other := w.Tapped(redlatch.Config{}, &d.Tap), w.Client(redlatch.Config{})
-						s, theirs := w.Permits(c, 5), other.ExpirableSemaphore(locktest.Pool)
+						s, theirs := w.Permits(c, 5, request.opts...), other.ExpirableSemaphore(locktest.Pool)
 						keep := w.Permit(theirs)
 						held, total := request.provoke(w, s, d.arm)
 						d.wantFired(t)
@@ -348,8 +349,8 @@ func TestPermitsThatComeTooLate(t *testing.T) {
 			}
 			return r, err
 		}}
-		s := w.Permits(w.Tapped(redlatch.Config{}, d), 1)
-		p := w.Permit(s, redlatch.Lease(50*time.Millisecond))
+		s := w.Permits(w.Tapped(redlatch.Config{}, d), 1, redlatch.Lease(50*time.Millisecond))
+		p := w.Permit(s)
 		if err := p.Err(); err != nil || slow != 0 {
 			t.Errorf("%v; %d slow ones are left", err, slow)
 		}

@@ -54,7 +54,7 @@ func TestPermitsOnRealServers(t *testing.T) {
 		permits(17999, 1)
 		check(p.Release(bg))
 
-		ps, err := s.TryAcquireMany(bg, 9000, locktest.Generous, redlatch.Lease(time.Hour))
+		ps, err := a.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour)).TryAcquireMany(bg, 9000, locktest.Generous)
 		check(err)
 		ids := make([]string, len(ps))
 		for i, p := range ps {

@@ -48,7 +48,7 @@ func TestPermitsAreStoredAsRedissonStoresThem(t *testing.T) {
 		c := w.Client(redlatch.Config{Redisson: redlatch.Redisson{MaxClockSkew: 2 * time.Second}})
 		s := w.Permits(c, 5)
 		now := time.Now().UnixMilli()
-		p := w.Permit(s, redlatch.Lease(10*time.Second))
+		p := w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(10*time.Second)))
 		many, err := s.AcquireMany(bg, 3)
 		if err != nil {
 			t.Fatal(err)
@@ -209,12 +209,12 @@ func TestTheNumberOfPermits(t *testing.T) {
 func TestPermitsByTheirIds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		s, other := w.Permits(a, 4), b.ExpirableSemaphore(locktest.Pool)
-		mine, err := s.AcquireMany(bg, 2, redlatch.Lease(time.Minute))
+		s, other := w.Permits(a, 4, redlatch.Lease(time.Minute)), b.ExpirableSemaphore(locktest.Pool, redlatch.Lease(time.Minute))
+		mine, err := s.AcquireMany(bg, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs := w.Permit(other, redlatch.Lease(time.Minute))
+		theirs := w.Permit(other)
 		javaPermit(w, javaID, locktest.Forever)
 		_, _ = w.Server.Incr(locktest.Pool, -1)
 
@@ -285,8 +285,8 @@ func TestPermitsByTheirIds(t *testing.T) {
 // frees it and says that it did not. Here the server's clock has been set forward.
 func TestAnExpiredPermitIsFreedOnceAndWasLost(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		s := w.Permits(w.Client(redlatch.Config{}), 2)
-		p, q := w.Permit(s, redlatch.Lease(time.Minute)), w.Permit(s, redlatch.Lease(time.Minute))
+		s := w.Permits(w.Client(redlatch.Config{}), 2, redlatch.Lease(time.Minute))
+		p, q := w.Permit(s), w.Permit(s)
 		raw, _ := hex.DecodeString(p.ID())
 		_, _ = w.Server.ZAdd(locktest.PoolTimes, float64(time.Now().UnixMilli()), string(raw))
 		w.WantErr(p.Release(bg), redlatch.ErrLost)
@@ -402,9 +402,9 @@ func TestTheWatchdogKeepsPermitsAndACrashGivesThemBack(t *testing.T) {
 func TestAPermitOfALeaseEndsBeforeItsPlaceIsGivenAway(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		s := w.Permits(a, 1)
+		s := w.Permits(a, 1, redlatch.Lease(2*time.Second))
 		start := time.Now()
-		p := w.Permit(s, redlatch.Lease(2*time.Second))
+		p := w.Permit(s)
 		ended := locktest.Later(func() time.Duration { <-p.Context().Done(); return time.Since(start) })
 		if _, ok := p.Context().Deadline(); ok {
 			t.Error("the permit of a lease has a deadline, which callees would copy")
@@ -425,7 +425,7 @@ func TestAPermitOfALeaseEndsBeforeItsPlaceIsGivenAway(t *testing.T) {
 		giveBack(w, q)
 		w.WantPermits(1, 0)
 		// Extend raises, and never shortens.
-		p = w.Permit(s, redlatch.Lease(2*time.Second))
+		p = w.Permit(s)
 		if err := p.Extend(bg, time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -459,8 +459,7 @@ func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
 			"must not be negative":  second(s.TryAcquire(bg, -1)),
 			"0 permits cannot":      second(s.AcquireMany(bg, 0)),
 			"ask for 1 to 10000":    second(s.AcquireMany(bg, 10001)),
-			"Fenced is for locks":   second(s.Acquire(bg, redlatch.Fenced())),
-			"lease of 1ms":          second(s.Acquire(bg, redlatch.Lease(time.Millisecond))),
+			"lease of 1ms":          second(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Millisecond)).Acquire(bg)),
 			"without a '}'":         second(bad.Acquire(bg)),
 			"AddPermits takes":      s.SetPermits(bg, -1),
 			"less than no":          second(s.TrySetPermits(bg, -1)),

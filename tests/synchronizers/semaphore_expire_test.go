@@ -31,8 +31,8 @@ func TestExpireAndPersistAreAboutAllKeysOfAnObject(t *testing.T) {
 			return s
 		}, []string{locktest.Pool}, nil},
 		"permits": {func(w *locktest.World, c *redlatch.Client) object {
-			s := c.ExpirableSemaphore(locktest.Pool).WithPermits(3)
-			_, err := s.Acquire(bg, redlatch.Lease(time.Hour))
+			s := c.ExpirableSemaphore(locktest.Pool, redlatch.Lease(time.Hour)).WithPermits(3)
+			_, err := s.Acquire(bg)
 			w.OK(err)
 			return s
 		}, []string{locktest.Pool, "{" + locktest.Pool + "}:timeout"}, nil},
@@ -111,7 +111,7 @@ func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 				off, stays := map[int]int{}, 0
 				for i := range 200 {
 					name := fmt.Sprintf("s%d", i)
-					sem := c.ExpirableSemaphore(name)
+					sem := c.ExpirableSemaphore(name, redlatch.Lease(time.Second))
 					if i%2 == 0 {
 						sem = sem.WithPermits(permits)
 					}
@@ -126,7 +126,7 @@ func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 					for range 2 {
 						wg.Go(func() {
 							for end := time.Now().Add(8 * time.Millisecond); time.Now().Before(end); {
-								if p, err := sem.TryAcquire(bg, 0, redlatch.Lease(time.Second)); err == nil {
+								if p, err := sem.TryAcquire(bg, 0); err == nil {
 									use(p)
 								}
 							}
@@ -167,9 +167,9 @@ func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				s := w.Client(redlatch.Config{}).ExpirableSemaphore(locktest.Pool)
+				s := w.Client(redlatch.Config{}).ExpirableSemaphore(locktest.Pool, redlatch.Lease(time.Minute))
 				w.OK(s.SetPermits(bg, 3))
-				p, err := s.TryAcquire(bg, 0, redlatch.Lease(time.Minute))
+				p, err := s.TryAcquire(bg, 0)
 				w.OK(err)
 				w.Server.Del(locktest.Pool) // and what was given is still there
 				back(s, p)
@@ -184,10 +184,10 @@ func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
 // What was given of a semaphore that has ended does not come back to the one that AddPermits makes.
 func TestPermitsThatAreAddedAnewAreAll(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		s := w.Client(redlatch.Config{}).ExpirableSemaphore("pool")
+		s := w.Client(redlatch.Config{}).ExpirableSemaphore("pool", redlatch.Lease(time.Minute))
 		w.OK(s.SetPermits(bg, 3))
 		for range 2 {
-			_, err := s.Acquire(bg, redlatch.Lease(time.Minute))
+			_, err := s.Acquire(bg)
 			w.OK(err)
 		}
 		w.Server.Del("pool") // as if it had ended, a millisecond before the set of what is given

@@ -47,7 +47,7 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 					return held.Release(bg)
 				}},
 				{"incrby", nil, func(p *redlatch.ExpirableSemaphore) error {
-					held, err := p.Acquire(bg, redlatch.Lease(time.Second))
+					held, err := c.ExpirableSemaphore(p.Name(), redlatch.Lease(time.Second)).Acquire(bg)
 					if err != nil {
 						t.Error(err)
 						return nil

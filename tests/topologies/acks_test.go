@@ -132,8 +132,8 @@ func TestASilentReplica(t *testing.T) {
 		}
 		outer := s.acquire(c.Lock("outer"), ctx)
 		locks := map[string]*redlatch.Lock{
-			"lock": c.Lock("lock"), "fair": c.FairLock("fair"), "fenced": c.FencedLock("fenced"), "spin": c.SpinLock("spin", nil),
-			"write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": c.GroupLock("group", "x"),
+			"lock": c.Lock("lock"), "fair": c.FairLock("fair"), "fenced": c.Lock("fenced", redlatch.Fenced()), "spin": c.SpinLock("spin", nil),
+			"write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": c.GroupLock("group", []string{"x"}),
 		}
 
 		s.replica.Pause()

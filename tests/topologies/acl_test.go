@@ -237,7 +237,7 @@ func (p *pair) rest(d driver.Redis) {
 	p.release(h)
 	_, err = p.a.ExpirableSemaphore(p.name+":permits").TrySetPermits(p.ctx, 1)
 	p.must("TrySetPermits", err)
-	permit, err := p.a.ExpirableSemaphore(p.name+":permits").Acquire(p.ctx, redlatch.Lease(time.Minute))
+	permit, err := p.a.ExpirableSemaphore(p.name+":permits", redlatch.Lease(time.Minute)).Acquire(p.ctx)
 	p.must("Acquire", err)
 	for _, name := range []string{":permits", ":rw", ":fair", ":none"} {
 		_, err = p.b.Info(p.ctx, p.name+name)
@@ -306,7 +306,7 @@ func TestDefaultUserIsOff(t *testing.T) {
 		p := drivers.Single(s.Addr())
 		p.Goredis.Username, p.Goredis.Password = appUser, appPassword
 		c := client(t, drivers.Adapters[0].Open(t, p), redlatch.Config{})
-		h, err := c.Lock(appPrefix+"kept").Acquire(t.Context(), redlatch.Lease(longLease))
+		h, err := c.Lock(appPrefix+"kept", redlatch.Lease(longLease)).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

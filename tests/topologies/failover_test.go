@@ -323,7 +323,7 @@ func (r *run) play() {
 
 // work is one section of a worker. It returns false if the worker cannot go on.
 func (r *run) work(c *redlatch.Client, w *worker) bool {
-	h, err := c.Lock(w.name).Acquire(r.ctx, redlatch.Fenced())
+	h, err := c.Lock(w.name, redlatch.Fenced()).Acquire(r.ctx)
 	switch {
 	case r.ctx.Err() != nil:
 		if err == nil {

@@ -79,10 +79,10 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 		}
 	}})
 
-	h.lock("lock", (*redlatch.Client).Lock)
-	h.lock("lease", (*redlatch.Client).Lock, redlatch.Lease(longLease))
-	h.lock("fair", (*redlatch.Client).FairLock)
-	h.lock("group", func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, "x", "y") })
+	h.lock("lock", func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) })
+	h.lock("lease", func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }, redlatch.Lease(longLease))
+	h.lock("fair", func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name) })
+	h.lock("group", func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, []string{"x", "y"}) })
 	h.lock("write", func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() })
 	h.lock("read", func(c *redlatch.Client, name string) *redlatch.Lock {
 		if c == h.b {
@@ -146,9 +146,9 @@ func (h *household) has(what string, x holding) *held {
 	return mine
 }
 
-func (h *household) lock(what string, of func(*redlatch.Client, string) *redlatch.Lock, opts ...redlatch.Option) {
+func (h *household) lock(what string, of func(*redlatch.Client, string) *redlatch.Lock, opts ...redlatch.PlainOption) {
 	h.Helper()
-	hold, err := of(h.a, h.of(what)).Acquire(h.ctx, opts...)
+	hold, err := locktest.With(of(h.a, h.of(what)), opts...).Acquire(h.ctx)
 	h.must("Acquire of "+what, err)
 	mine := h.has(what, hold)
 	h.waitFor(what, func() error {

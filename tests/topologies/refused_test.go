@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // outOfMemory: what is held is kept, passed on in its process and let go, but Redis
@@ -60,7 +61,7 @@ func (h *household) nestAndLineUp() (passOn func()) {
 		SlowWait:        time.Millisecond,
 	})
 	observe.Add(c, observe.Hooks{SlowWait: func(observe.SlowWaitEvent) { waiting <- struct{}{} }})
-	locks := []*redlatch.Lock{c.Lock(h.of("nest")), c.ReadWriteLock(h.of("nest-write")).Write(), c.GroupLock(h.of("nest-group"), "x")}
+	locks := []*redlatch.Lock{c.Lock(h.of("nest")), c.ReadWriteLock(h.of("nest-write")).Write(), c.GroupLock(h.of("nest-group"), []string{"x"})}
 	got := make(chan error, len(locks))
 	var holds [][2]*redlatch.Hold
 	begun := time.Now()
@@ -75,7 +76,7 @@ func (h *household) nestAndLineUp() (passOn func()) {
 			continue
 		}
 		go func() {
-			hold, err := l.Acquire(waits, redlatch.Lease(time.Minute))
+			hold, err := locktest.With(l, redlatch.Lease(time.Minute)).Acquire(waits)
 			if err == nil {
 				err = hold.Release(h.ctx)
 			}

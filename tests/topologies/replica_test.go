@@ -38,7 +38,7 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 			ctx := t.Context()
 			holds := map[string]*redlatch.Hold{}
 			for kind, l := range map[string]*redlatch.Lock{
-				"lock": c.Lock("lock"), "write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": c.GroupLock("group", "x"),
+				"lock": c.Lock("lock"), "write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": c.GroupLock("group", []string{"x"}),
 			} {
 				if holds[kind], err = l.Acquire(ctx); err != nil {
 					t.Fatal(kind, err)

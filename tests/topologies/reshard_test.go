@@ -78,9 +78,9 @@ func at(c *testserver.Cluster, name string) string {
 	return name
 }
 
-func acquired(t *testing.T, l *redlatch.Lock, options ...redlatch.Option) *redlatch.Hold {
+func acquired(t *testing.T, l *redlatch.Lock, options ...redlatch.PlainOption) *redlatch.Hold {
 	t.Helper()
-	h, err := l.Acquire(t.Context(), options...)
+	h, err := locktest.With(l, options...).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +96,10 @@ func released(t *testing.T, h *redlatch.Hold) {
 
 // kept are locks, and what each of them has in the slot that moves.
 var kept = map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
-	"Lock":       (*redlatch.Client).Lock,
-	"FencedLock": (*redlatch.Client).FencedLock,
-	"FairLock":   (*redlatch.Client).FairLock,
-	"GroupLock":  func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, "x", "y") },
+	"Lock":       func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) },
+	"FencedLock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name, redlatch.Fenced()) },
+	"FairLock":   func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name) },
+	"GroupLock":  func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, []string{"x", "y"}) },
 	"read":       func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Read() },
 	"write":      func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() },
 	"preferring": func(c *redlatch.Client, name string) *redlatch.Lock {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // generous bounds what should take milliseconds, on a busy machine too.
@@ -30,25 +31,25 @@ var types = []struct {
 	name string
 	test func(p *pair)
 }{
-	{"Lock", func(p *pair) { p.lock((*redlatch.Client).Lock) }},
-	{"NonReentrantLock", func(p *pair) {
-		p.lock((*redlatch.Client).NonReentrantLock)
-		p.refusesReentry(p.a.NonReentrantLock(p.name))
+	{"Lock", func(p *pair) { p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }) }},
+	{"Lock, NonReentrant", func(p *pair) {
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name, redlatch.NonReentrant()) })
+		p.refusesReentry(p.a.Lock(p.name, redlatch.NonReentrant()))
 	}},
 	{"FairLock", func(p *pair) {
-		p.lock((*redlatch.Client).FairLock)
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name) })
 		p.order()
 	}},
-	{"NonReentrantFairLock", func(p *pair) {
-		p.lock((*redlatch.Client).NonReentrantFairLock)
-		p.refusesReentry(p.a.NonReentrantFairLock(p.name))
+	{"FairLock, NonReentrant", func(p *pair) {
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name, redlatch.NonReentrant()) })
+		p.refusesReentry(p.a.FairLock(p.name, redlatch.NonReentrant()))
 	}},
 	{"ReadWriteLock", func(p *pair) {
 		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() })
 		p.readers()
 	}},
-	{"FencedLock", func(p *pair) {
-		p.lock((*redlatch.Client).FencedLock)
+	{"Lock, Fenced", func(p *pair) {
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name, redlatch.Fenced()) })
 		p.tokens()
 	}},
 	{"SpinLock", func(p *pair) {
@@ -60,7 +61,7 @@ var types = []struct {
 		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.StripedLock(name, 16).For("key") })
 	}},
 	{"GroupLock", func(p *pair) {
-		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, "x", "y") })
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, []string{"x", "y"}) })
 	}},
 	{"MultiLock", (*pair).multi},
 	{"RedLock", (*pair).red},
@@ -108,9 +109,9 @@ func (p *pair) eventually(what string, f func() bool) {
 	eventually(p.T, what, f)
 }
 
-func (p *pair) acquire(l *redlatch.Lock, opts ...redlatch.Option) *redlatch.Hold {
+func (p *pair) acquire(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Hold {
 	p.Helper()
-	h, err := l.Acquire(p.ctx, opts...)
+	h, err := locktest.With(l, opts...).Acquire(p.ctx)
 	p.must("Acquire", err)
 	return h
 }
@@ -226,7 +227,7 @@ func (p *pair) tokens() {
 	last := int64(0)
 	for range 3 {
 		for _, c := range []*redlatch.Client{p.a, p.b} {
-			h := p.acquire(c.FencedLock(p.name))
+			h := p.acquire(c.Lock(p.name, redlatch.Fenced()))
 			if h.Token() <= last {
 				p.Errorf("token %d after %d", h.Token(), last)
 			}

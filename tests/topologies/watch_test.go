@@ -38,7 +38,7 @@ func startFleet(t *testing.T, p drivers.Place) *fleet {
 	rw := s.a.ReadWriteLock(appPrefix + "{rw}")
 	s.held = s.hold(s.a.Lock(appPrefix + "lock"))
 	for _, l := range []*redlatch.Lock{
-		s.a.FairLock(appPrefix + "fair"), rw.Read(), s.a.GroupLock(appPrefix+"group", "x", "y"), s.a.FencedLock(appPrefix + "{fenced}"),
+		s.a.FairLock(appPrefix + "fair"), rw.Read(), s.a.GroupLock(appPrefix+"group", []string{"x", "y"}), s.a.Lock(appPrefix+"{fenced}", redlatch.Fenced()),
 	} {
 		s.hold(l)
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 // AcquireMulti acquires, or ends the test.
-func (w *World) AcquireMulti(ctx context.Context, m *redlatch.Multi, opts ...redlatch.Option) *redlatch.MultiHold {
+func (w *World) AcquireMulti(ctx context.Context, m *redlatch.Multi) *redlatch.MultiHold {
 	w.Helper()
-	h, err := m.Acquire(ctx, opts...)
+	h, err := m.Acquire(ctx)
 	if err != nil {
 		w.Fatalf("Acquire: %v", err)
 	}

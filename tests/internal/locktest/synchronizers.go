@@ -26,9 +26,9 @@ const (
 )
 
 // Permits makes a semaphore of n permits.
-func (w *World) Permits(c *redlatch.Client, n int) *redlatch.ExpirableSemaphore {
+func (w *World) Permits(c *redlatch.Client, n int, opts ...redlatch.HoldOption) *redlatch.ExpirableSemaphore {
 	w.Helper()
-	s := c.ExpirableSemaphore(Pool)
+	s := c.ExpirableSemaphore(Pool, opts...)
 	if set, err := s.TrySetPermits(bg, n); !set || err != nil {
 		w.Fatalf("TrySetPermits: %v, %v", set, err)
 	}
@@ -36,9 +36,9 @@ func (w *World) Permits(c *redlatch.Client, n int) *redlatch.ExpirableSemaphore 
 }
 
 // Permit acquires one, or ends the test.
-func (w *World) Permit(s *redlatch.ExpirableSemaphore, opts ...redlatch.Option) *redlatch.Permit {
+func (w *World) Permit(s *redlatch.ExpirableSemaphore) *redlatch.Permit {
 	w.Helper()
-	p, err := s.Acquire(bg, opts...)
+	p, err := s.Acquire(bg)
 	if err != nil {
 		w.Fatalf("Acquire: %v", err)
 	}

@@ -9,15 +9,15 @@ import (
 )
 
 // Waiting starts an acquisition and returns when it stands in the queue.
-func (w *World) Waiting(ctx context.Context, l *redlatch.Lock, opts ...redlatch.Option) <-chan Outcome {
+func (w *World) Waiting(ctx context.Context, l *redlatch.Lock) <-chan Outcome {
 	w.Helper()
-	return w.waiting(l, func() (*redlatch.Hold, error) { return l.Acquire(ctx, opts...) })
+	return w.waiting(l, func() (*redlatch.Hold, error) { return l.Acquire(ctx) })
 }
 
 // WaitingFor is Waiting, for no longer than that.
-func (w *World) WaitingFor(ctx context.Context, l *redlatch.Lock, wait time.Duration, opts ...redlatch.Option) <-chan Outcome {
+func (w *World) WaitingFor(ctx context.Context, l *redlatch.Lock, wait time.Duration) <-chan Outcome {
 	w.Helper()
-	return w.waiting(l, func() (*redlatch.Hold, error) { return l.TryAcquire(ctx, wait, opts...) })
+	return w.waiting(l, func() (*redlatch.Hold, error) { return l.TryAcquire(ctx, wait) })
 }
 
 func (w *World) waiting(l *redlatch.Lock, acquire func() (*redlatch.Hold, error)) <-chan Outcome {

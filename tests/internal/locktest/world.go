@@ -177,9 +177,9 @@ func (w *World) Options(dial func(context.Context) (net.Conn, error)) *redis.Opt
 }
 
 // Acquire acquires, or ends the test.
-func (w *World) Acquire(ctx context.Context, l *redlatch.Lock, opts ...redlatch.Option) *redlatch.Hold {
+func (w *World) Acquire(ctx context.Context, l *redlatch.Lock) *redlatch.Hold {
 	w.Helper()
-	h, err := l.Acquire(ctx, opts...)
+	h, err := l.Acquire(ctx)
 	if err != nil {
 		w.Fatalf("Acquire(%s): %v", l.Name(), err)
 	}
@@ -275,11 +275,11 @@ type Outcome struct {
 }
 
 // Acquiring acquires on a goroutine, for a generous time.
-func Acquiring(l *redlatch.Lock, opts ...redlatch.Option) <-chan Outcome {
+func Acquiring(l *redlatch.Lock) <-chan Outcome {
 	return Later(func() Outcome {
 		ctx, cancel := context.WithTimeout(bg, Generous)
 		defer cancel()
-		h, err := l.Acquire(ctx, opts...)
+		h, err := l.Acquire(ctx)
 		return Outcome{h, err, time.Now()}
 	})
 }
