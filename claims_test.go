@@ -1,4 +1,4 @@
-package redlatch
+package redlatch_test
 
 import (
 	"context"
@@ -12,14 +12,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 )
 
 // claimsOf yields what a client tells who asks.
-func claimsOf(c *Client) iter.Seq[claim.Claim] {
+func claimsOf(c *redlatch.Client) iter.Seq[claim.Claim] {
 	return func(yield func(claim.Claim) bool) {
-		c.eachClaim(func(x claim.Claim, of context.Context) bool {
+		redlatch.EachClaim(c, func(x claim.Claim, of context.Context) bool {
 			x.Under = holdctx.OwnersAbove(of)
 			return yield(x)
 		})
@@ -27,7 +31,7 @@ func claimsOf(c *Client) iter.Seq[claim.Claim] {
 }
 
 // shown returns the claims of a client, holds first.
-func shown(c *Client) (holds, waits []claim.Claim) {
+func shown(c *redlatch.Client) (holds, waits []claim.Claim) {
 	synctest.Wait()
 	for x := range claimsOf(c) {
 		if x.Waits {
@@ -43,12 +47,12 @@ func inThisFile(site string) bool { return strings.Contains(site, "claims_test.g
 
 // A waitee is something that can be held and waited for.
 type waitee struct {
-	kind    Kind
+	kind    redlatch.Kind
 	mode    string
 	acquire func(ctx context.Context, wait time.Duration) (release func(), err error)
 }
 
-func lockWaitee(kind Kind, mode string, l *Lock) waitee {
+func lockWaitee(kind redlatch.Kind, mode string, l *redlatch.Lock) waitee {
 	return waitee{kind, mode, func(ctx context.Context, wait time.Duration) (func(), error) {
 		h, err := l.TryAcquire(ctx, wait)
 		if err != nil {
@@ -58,21 +62,21 @@ func lockWaitee(kind Kind, mode string, l *Lock) waitee {
 	}}
 }
 
-func waitees(c *Client, opts ...HoldOption) map[string]waitee {
-	var plain []PlainOption
-	var every []LockOption
+func waitees(c *redlatch.Client, opts ...redlatch.HoldOption) map[string]waitee {
+	var plain []redlatch.PlainOption
+	var every []redlatch.LockOption
 	for _, o := range opts {
 		plain, every = append(plain, o), append(every, o)
 	}
 	rw := c.ReadWriteLock("x", every...)
 	return map[string]waitee{
-		"lock":   lockWaitee(KindLock, "", c.Lock("x", plain...)),
-		"spin":   lockWaitee(KindLock, "", c.SpinLock("x", ConstantBackoff(time.Second), plain...)),
-		"fenced": lockWaitee(KindFenced, "", c.Lock("x", append(plain, Fenced())...)),
-		"fair":   lockWaitee(KindFair, "", c.FairLock("x", every...)),
-		"group":  lockWaitee(KindGroup, "", c.GroupLock("x", []string{"a", "b"}, every...)),
-		"write":  lockWaitee(KindReadWrite, "write", rw.Write()),
-		"read":   lockWaitee(KindReadWrite, "read", rw.Read()),
+		"lock":   lockWaitee(redlatch.KindLock, "", c.Lock("x", plain...)),
+		"spin":   lockWaitee(redlatch.KindLock, "", c.SpinLock("x", redlatch.ConstantBackoff(time.Second), plain...)),
+		"fenced": lockWaitee(redlatch.KindFenced, "", c.Lock("x", append(plain, redlatch.Fenced())...)),
+		"fair":   lockWaitee(redlatch.KindFair, "", c.FairLock("x", every...)),
+		"group":  lockWaitee(redlatch.KindGroup, "", c.GroupLock("x", []string{"a", "b"}, every...)),
+		"write":  lockWaitee(redlatch.KindReadWrite, "write", rw.Write()),
+		"read":   lockWaitee(redlatch.KindReadWrite, "read", rw.Read()),
 	}
 }
 
@@ -85,8 +89,8 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 	for _, typ := range lockTypes() {
 		t.Run(typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, p := asked(t, Config{})
-				x := waitees(c, Lease(time.Minute))[typ]
+				c, p := asked(t, redlatch.Config{})
+				x := waitees(c, redlatch.Lease(time.Minute))[typ]
 				other, err := c.Lock("other").Acquire(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -109,7 +113,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 					t.Fatalf("held %+v, waited for %+v", holds, waits)
 				}
 				w := waits[0]
-				if w.Name != "x" || Kind(w.Kind) != x.kind || w.Mode != x.mode || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || !inThisFile(w.Site.String()) ||
+				if w.Name != "x" || redlatch.Kind(w.Kind) != x.kind || w.Mode != x.mode || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || !inThisFile(w.Site.String()) ||
 					!slices.Equal(w.Under, []string{other.Owner()}) || w.Renewed || w.Rest() != 0 {
 					t.Errorf("waits: %+v at %v", w, w.Site)
 				}
@@ -125,7 +129,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 					t.Fatalf("held %+v, waited for %+v", holds, waits)
 				}
 				h := holds[i]
-				if Kind(h.Kind) != x.kind || h.Mode != x.mode || h.Since.After(got) || h.Since.Before(got.Add(-time.Second)) || h.Until.Sub(h.Since) < 50*time.Second || h.Until.Sub(h.Since) > time.Minute ||
+				if redlatch.Kind(h.Kind) != x.kind || h.Mode != x.mode || h.Since.After(got) || h.Since.Before(got.Add(-time.Second)) || h.Until.Sub(h.Since) < 50*time.Second || h.Until.Sub(h.Since) > time.Minute ||
 					h.Renewed || h.Count != 1 || !inThisFile(h.Site.String()) || h.Owner == "" || h.Under != nil || (h.Token != 0) != (typ == "fenced") {
 					t.Errorf("held: %+v at %v", h, h.Site)
 				}
@@ -149,7 +153,7 @@ func TestThoseWhoWaitForTheirOwnProcessAreShown(t *testing.T) {
 	for _, typ := range lockTypes() {
 		t.Run(typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, _ := asked(t, Config{})
+				c, _ := asked(t, redlatch.Config{})
 				x := waitees(c)[typ]
 				first := x
 				if typ == "read" { // readers do not wait for one another
@@ -170,7 +174,7 @@ func TestThoseWhoWaitForTheirOwnProcessAreShown(t *testing.T) {
 							ctx, cancel = context.WithCancel(t.Context())
 							time.AfterFunc(10*time.Second, cancel)
 						}
-						if _, err := x.acquire(ctx, time.Hour); !errors.Is(err, ErrBusy) {
+						if _, err := x.acquire(ctx, time.Hour); !errors.Is(err, redlatch.ErrBusy) {
 							t.Errorf("%v", err)
 						}
 					})
@@ -198,7 +202,7 @@ func TestThoseWhoWaitForTheirOwnProcessAreShown(t *testing.T) {
 // Holds that nest are in the same entry, and those who nest in the same hold wait for one another.
 func TestSiblingsThatTakeTurnsAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := asked(t, Config{})
+		c, _ := asked(t, redlatch.Config{})
 		l := c.Lock("x")
 		outer, err := l.Acquire(t.Context())
 		if err != nil {
@@ -219,7 +223,7 @@ func TestSiblingsThatTakeTurnsAreShown(t *testing.T) {
 			t.Errorf("held %+v, waited for %+v", holds, waits)
 		}
 		cancel()
-		if err := <-left; !errors.Is(err, ErrBusy) {
+		if err := <-left; !errors.Is(err, redlatch.ErrBusy) {
 			t.Error(err)
 		}
 		_ = inner.Release(t.Context())
@@ -234,8 +238,8 @@ func TestSiblingsThatTakeTurnsAreShown(t *testing.T) {
 // one another.
 func TestAnOwnersHoldsAreAboveItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, p := asked(t, Config{})
-		ctx, cancel := context.WithCancel(WithOwner(t.Context()))
+		c, p := asked(t, redlatch.Config{})
+		ctx, cancel := context.WithCancel(redlatch.WithOwner(t.Context()))
 		defer cancel()
 		mine, err := c.Lock("mine").Acquire(ctx)
 		if err != nil {
@@ -270,12 +274,12 @@ func TestAnOwnersHoldsAreAboveItsCallers(t *testing.T) {
 
 // Callers that want several locks wait for none of them most of the time, as they pause between rounds.
 func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
-	for typ, of := range map[string]func(locks ...*Lock) *Multi{"MultiLock": MultiLock, "RedLock": RedLock} {
+	for typ, of := range map[string]func(locks ...*redlatch.Lock) *redlatch.Multi{"MultiLock": redlatch.MultiLock, "RedLock": redlatch.RedLock} {
 		t.Run(typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, p := asked(t, Config{})
+				c, p := asked(t, redlatch.Config{})
 				p.give("x", stranger)
-				locks := []*Lock{c.Lock("x")}
+				locks := []*redlatch.Lock{c.Lock("x")}
 				if typ == "MultiLock" {
 					locks = append(locks, c.Lock("y"))
 				}
@@ -293,7 +297,7 @@ func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
 					}
 				}
 				cancel()
-				if err := <-done; !errors.Is(err, ErrBusy) {
+				if err := <-done; !errors.Is(err, redlatch.ErrBusy) {
 					t.Error(err)
 				}
 				if holds, waits := shown(c); len(holds)+len(waits) != 0 {
@@ -306,18 +310,20 @@ func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
 
 // A synchronizer's callers stand in lines of their own, without a gate.
 func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
-	for kind, wait := range map[Kind]func(c *Client, ctx context.Context) error{
-		KindSemaphore: func(c *Client, ctx context.Context) error { return c.Semaphore("x").TryAcquire(ctx, 3, time.Hour) },
-		KindExpirable: func(c *Client, ctx context.Context) error {
+	for kind, wait := range map[redlatch.Kind]func(c *redlatch.Client, ctx context.Context) error{
+		redlatch.KindSemaphore: func(c *redlatch.Client, ctx context.Context) error {
+			return c.Semaphore("x").TryAcquire(ctx, 3, time.Hour)
+		},
+		redlatch.KindExpirable: func(c *redlatch.Client, ctx context.Context) error {
 			_, err := c.ExpirableSemaphore("x").TryAcquireMany(ctx, 3, time.Hour)
 			return err
 		},
-		KindRateLimiter: func(c *Client, ctx context.Context) error {
-			return c.RateLimiter("x").TryAcquire(ctx, 3, time.Hour)
+		redlatch.KindRateLimiter: func(c *redlatch.Client, ctx context.Context) error {
+			return ratelimit.New(c, "x", ratelimit.Rate{}).TryAcquire(ctx, 3, time.Hour)
 		},
-		KindLatch: func(c *Client, ctx context.Context) error { return c.CountDownLatch("x").Wait(ctx) },
-		KindBarrier: func(c *Client, ctx context.Context) error {
-			_, err := c.Barrier("x", 3).Await(ctx)
+		redlatch.KindLatch: func(c *redlatch.Client, ctx context.Context) error { return latch.New(c, "x").Wait(ctx) },
+		redlatch.KindBarrier: func(c *redlatch.Client, ctx context.Context) error {
+			_, err := barrier.New(c, "x", 3).Await(ctx)
 			return err
 		},
 	} {
@@ -327,9 +333,9 @@ func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
 	}
 }
 
-func showsWhoWaits(t *testing.T, kind Kind, sited bool, wait func(c *Client, ctx context.Context) error) {
+func showsWhoWaits(t *testing.T, kind redlatch.Kind, sited bool, wait func(c *redlatch.Client, ctx context.Context) error) {
 	synctest.Test(t, func(t *testing.T) {
-		c, p := asked(t, Config{CallSites: sited})
+		c, p := asked(t, redlatch.Config{CallSites: sited})
 		p.fill(true)
 		other, err := c.Lock("other").Acquire(t.Context())
 		if err != nil {
@@ -348,7 +354,7 @@ func showsWhoWaits(t *testing.T, kind Kind, sited bool, wait func(c *Client, ctx
 		}
 		time.Sleep(time.Second)
 		permits, until := 3, began.Add(time.Hour)
-		if kind == KindLatch || kind == KindBarrier {
+		if kind == redlatch.KindLatch || kind == redlatch.KindBarrier {
 			permits, until = 0, time.Time{} // only a context bounds them
 		}
 		_, waits := shown(c)
@@ -356,13 +362,13 @@ func showsWhoWaits(t *testing.T, kind Kind, sited bool, wait func(c *Client, ctx
 			t.Fatalf("waited for %+v", waits)
 		}
 		for _, w := range waits {
-			if w.Name != "x" || Kind(w.Kind) != kind || !w.Since.Equal(began) || !w.Until.Equal(until) || w.Count != permits || (kind == KindBarrier) != (w.Owner != "") ||
-				!slices.Equal(w.Under, []string{other.Owner()}) || (sited || kind == KindExpirable) != inThisFile(w.Site.String()) || w.Rest() != 0 {
+			if w.Name != "x" || redlatch.Kind(w.Kind) != kind || !w.Since.Equal(began) || !w.Until.Equal(until) || w.Count != permits || (kind == redlatch.KindBarrier) != (w.Owner != "") ||
+				!slices.Equal(w.Under, []string{other.Owner()}) || (sited || kind == redlatch.KindExpirable) != inThisFile(w.Site.String()) || w.Rest() != 0 {
 				t.Errorf("waits: %+v at %v", w, w.Site)
 			}
 		}
 		leave()
-		if err := <-done; !errors.Is(err, ErrBusy) {
+		if err := <-done; !errors.Is(err, redlatch.ErrBusy) {
 			t.Error(err)
 		}
 		if _, waits := shown(c); len(waits) != n-1 {
@@ -384,13 +390,13 @@ func showsWhoWaits(t *testing.T, kind Kind, sited bool, wait func(c *Client, ctx
 // A permit with a lease is held, and whoever waits below it can keep itself from it.
 func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, p := asked(t, Config{})
+		c, p := asked(t, redlatch.Config{})
 		s := c.ExpirableSemaphore("pool")
 		kept, err := s.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		leased, err := c.ExpirableSemaphore(s.Name(), Lease(10*time.Second)).Acquire(t.Context())
+		leased, err := c.ExpirableSemaphore(s.Name(), redlatch.Lease(10*time.Second)).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,9 +413,9 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 		if len(holds) != 2 || len(waits) != 1 || !slices.Equal(waits[0].Under, []string{leased.ID(), kept.ID()}) {
 			t.Fatalf("held %+v, waited for %+v", holds, waits)
 		}
-		for i, want := range []*Permit{leased, kept} {
+		for i, want := range []*redlatch.Permit{leased, kept} {
 			h := holds[i]
-			if h.Name != "pool" || Kind(h.Kind) != KindExpirable || h.Owner != want.ID() || !h.Until.Equal(want.Expires()) || h.Renewed != (i == 1) || h.Count != 1 || !inThisFile(h.Site.String()) {
+			if h.Name != "pool" || redlatch.Kind(h.Kind) != redlatch.KindExpirable || h.Owner != want.ID() || !h.Until.Equal(want.Expires()) || h.Renewed != (i == 1) || h.Count != 1 || !inThisFile(h.Site.String()) {
 				t.Errorf("held: %+v at %v", h, h.Site)
 			}
 		}
@@ -417,7 +423,7 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		cancel()
-		if err := <-done; !errors.Is(err, ErrBusy) {
+		if err := <-done; !errors.Is(err, redlatch.ErrBusy) {
 			t.Error(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -435,23 +441,25 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 // Whoever asks while ten thousand wait would keep all of them waiting while he copies them.
 func TestTenThousandWaitersAreNotCopied(t *testing.T) {
 	const n = 10_000
-	for typ, wait := range map[string]func(c *Client, ctx context.Context) error{
-		"lock": func(c *Client, ctx context.Context) error { _, err := c.Lock("x").Acquire(ctx); return err },
-		"read": func(c *Client, ctx context.Context) error {
+	for typ, wait := range map[string]func(c *redlatch.Client, ctx context.Context) error{
+		"lock": func(c *redlatch.Client, ctx context.Context) error { _, err := c.Lock("x").Acquire(ctx); return err },
+		"read": func(c *redlatch.Client, ctx context.Context) error {
 			_, err := c.ReadWriteLock("x").Read().Acquire(ctx)
 			return err
 		},
-		"semaphore": func(c *Client, ctx context.Context) error { return c.Semaphore("x").Acquire(ctx, 1) },
-		"permits": func(c *Client, ctx context.Context) error {
+		"semaphore": func(c *redlatch.Client, ctx context.Context) error { return c.Semaphore("x").Acquire(ctx, 1) },
+		"permits": func(c *redlatch.Client, ctx context.Context) error {
 			_, err := c.ExpirableSemaphore("x").Acquire(ctx)
 			return err
 		},
-		"limiter": func(c *Client, ctx context.Context) error { return c.RateLimiter("x").Acquire(ctx, 1) },
-		"latch":   func(c *Client, ctx context.Context) error { return c.CountDownLatch("x").Wait(ctx) },
+		"limiter": func(c *redlatch.Client, ctx context.Context) error {
+			return ratelimit.New(c, "x", ratelimit.Rate{}).Acquire(ctx, 1)
+		},
+		"latch": func(c *redlatch.Client, ctx context.Context) error { return latch.New(c, "x").Wait(ctx) },
 	} {
 		t.Run(typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, p := asked(t, Config{SlowWait: -1})
+				c, p := asked(t, redlatch.Config{SlowWait: -1})
 				p.fill(true)
 				p.give("x", stranger)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -485,7 +493,7 @@ func TestTenThousandWaitersAreNotCopied(t *testing.T) {
 
 // Whoever asks has all entries and queues in his hands, one after the other, while everybody else uses them.
 func TestAskingStopsNobody(t *testing.T) {
-	c, _ := asked(t, Config{})
+	c, _ := asked(t, redlatch.Config{})
 	over := make(chan struct{})
 	var wg, asking sync.WaitGroup
 	for i := range 2 {
@@ -512,7 +520,7 @@ func TestAskingStopsNobody(t *testing.T) {
 	ctx := t.Context()
 	for i := range 64 {
 		wg.Go(func() {
-			x, own := waitees(c), WithOwner(ctx)
+			x, own := waitees(c), redlatch.WithOwner(ctx)
 			for n := range 50 {
 				in := ctx
 				if i%4 == 0 {
@@ -537,8 +545,8 @@ func TestAskingStopsNobody(t *testing.T) {
 				} else {
 					_ = c.Semaphore("ports").Release(ctx, 1)
 				}
-				_ = c.RateLimiter("api").Acquire(in, 1)
-				_ = c.CountDownLatch("latch").Wait(in)
+				_ = ratelimit.New(c, "api", ratelimit.Rate{}).Acquire(in, 1)
+				_ = latch.New(c, "latch").Wait(in)
 			}
 		})
 	}
@@ -550,18 +558,18 @@ func TestAskingStopsNobody(t *testing.T) {
 // Of renewals that fail nothing would be seen until the hold is lost.
 func TestStatsShowAnOutageBeforeItCostsAHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, p := asked(t, Config{WatchdogTimeout: 30 * time.Second})
+		c, p := asked(t, redlatch.Config{WatchdogTimeout: 30 * time.Second})
 		began := time.Now()
 		h, err := c.Lock("x").Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		leased, err := c.Lock("y", Lease(time.Hour)).Acquire(t.Context())
+		leased, err := c.Lock("y", redlatch.Lease(time.Hour)).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(9 * time.Second)
-		if got, want := c.Stats(), (Stats{Holds: 2}); got != want {
+		if got, want := c.Stats(), (redlatch.Stats{Holds: 2}); got != want {
 			t.Errorf("before a renewal: %+v, want %+v", got, want)
 		}
 		p.silence(true)
@@ -575,7 +583,7 @@ func TestStatsShowAnOutageBeforeItCostsAHold(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		failed := c.Stats().RenewalsFailed
-		if got, want := c.Stats(), (Stats{Holds: 2, RenewalsFailed: failed}); got != want || failed < got.RenewalsFailed {
+		if got, want := c.Stats(), (redlatch.Stats{Holds: 2, RenewalsFailed: failed}); got != want || failed < got.RenewalsFailed {
 			t.Errorf("after an outage: %+v, want %+v", got, want)
 		}
 		p.silence(true)

@@ -47,7 +47,6 @@ type Client struct {
 	rates      *ratequeue.Queues
 	polls      *poll.Polls
 	twins      twins.Names
-	barriers   *barrier.Barriers
 	elections  election.Elections
 
 	engines bridge.Engines // the same, for the packages beside this one
@@ -114,21 +113,21 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		c.server.Acks.Forget(node)
 		c.clock.Kick(node)
 	})
-	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.Redisson.MaxClockSkew, Busy: rateBusy, NoRate: noRate})
+	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.Redisson.MaxClockSkew})
 	c.polls = poll.New(c.server)
-	c.barriers = barrier.New(barrier.Options{
-		Server: c.server, Polls: c.polls, ID: c.id, NewID: c.locks.NewID, Join: c.locks.Join, Part: c.locks.Part,
-	})
 	c.semaphores = permit.New(c.permitOptions())
 	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
 	c.control = revoke.New(c.locks)
 	c.census = census.Start(census.Options{
-		Server: c.server, Inspector: c.inspector, Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
+		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
 	})
 	c.engines = bridge.Engines{
 		Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites,
 		Server: c.server, Hooks: &c.report.hooks, Twins: &c.twins,
-		Locks: c.locks, Semaphores: c.semaphores, Rates: c.rates, Polls: c.polls, Barriers: c.barriers, Elections: &c.elections,
+		Locks: c.locks, Semaphores: c.semaphores, Rates: c.rates, Polls: c.polls, Elections: &c.elections,
+		Barriers: barrier.New(barrier.Options{
+			Server: c.server, Polls: c.polls, ID: c.id, NewID: c.locks.NewID, Join: c.locks.Join, Part: c.locks.Part,
+		}),
 		Control: c.control, Inspector: c.inspector, Census: c.census,
 		Observe: c.report.observe,
 	}

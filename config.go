@@ -21,7 +21,7 @@ type Config struct {
 	// Redisson, for redis-cli, and for clients without the prefix, it is a plain part of the name:
 	// Lock("invoice:7") is Java's getLock("billing:invoice:7"). Package fence shows keys as they are
 	// in Redis. So do errors about a key that is no lock, and about a name that cannot be used. A hash
-	// tag in the prefix puts everything into one slot of a cluster, where a CountDownLatch is then
+	// tag in the prefix puts everything into one slot of a cluster, where a latch is then
 	// refused. Empty means that names stand in Redis as they are. At most 100 bytes.
 	Prefix string
 

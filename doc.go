@@ -68,11 +68,10 @@
 //     crashes is lost.
 //   - [Client.ExpirableSemaphore]: permits with leases. Each is a [Permit], which
 //     ends as a Hold does; a crash gives it back.
-//   - [Client.CountDownLatch]: callers wait until something has happened so many
-//     times.
-//   - [Client.Barrier]: so many callers wait for one another, again and again.
+//   - package latch: callers wait until something has happened so many times.
+//   - package barrier: so many callers wait for one another, again and again.
 //     Redisson has none.
-//   - [Client.RateLimiter]: so many permits in any interval.
+//   - package ratelimit: so many permits in any interval.
 //
 // [Client.Info] says how one stands, and [Client.Objects] and [Client.Counters]
 // list them, as far as what is stored tells.

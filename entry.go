@@ -36,6 +36,6 @@ func (e Entry) ExpirableSemaphore() string {
 	return wire.Entry(e.Object, e.Key, "permitexpirablesemaphore")
 }
 
-// CountDownLatch returns the name of getCountDownLatch(key), which is a Client.CountDownLatch; not in a
+// CountDownLatch returns the name of getCountDownLatch(key), which is one for latch.New; not in a
 // cluster, where Redisson's channel for it is in another slot than its count.
 func (e Entry) CountDownLatch() string { return wire.Entry(e.Object, e.Key, "countdownlatch") }

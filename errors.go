@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -36,18 +35,14 @@ var (
 
 	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a
 	// context, an owner, an id, a lock, a Config or its driver. Some of it is refused because
-	// of what was set before, such as more permits than the rate of a RateLimiter. The error
+	// of what was set before, such as more permits than the rate of a ratelimit.Limiter. The error
 	// says why, and what to do. The call has acquired, released and set nothing.
 	ErrInvalid = invalid.Err
 
 	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for
 	// ever: an ExpirableSemaphore without permits (call TrySetPermits, or WithPermits), a
-	// RateLimiter without a rate (call TrySetRate, or WithRate).
+	// ratelimit.Limiter without a rate (call TrySetRate, or give ratelimit.New one).
 	ErrUninitialized = errors.New("redlatch: not initialised")
-
-	// ErrBroken: not all who had come to a barrier could go on together. Every
-	// error with this state is also a *BrokenError.
-	ErrBroken = errors.New("redlatch: barrier broken")
 
 	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so
 	// it was given back, or an extension, which does not count then. Every error with
@@ -148,14 +143,6 @@ func (e *BusyError) Unwrap() []error {
 		return []error{ErrBusy}
 	}
 	return []error{ErrBusy, e.Cause}
-}
-
-// asBusy turns the end of a caller's waiting into e. Other errors stay what they are.
-func asBusy(err error, e BusyError) error {
-	return handoff.GaveUp(err, func(owed int, cause error) error {
-		e.Owed, e.Cause = owed, cause
-		return &e
-	})
 }
 
 // busyLock makes a BusyError about a lock.

@@ -37,6 +37,14 @@ const (
 	KindCounter Kind = "semaphore or latch"
 )
 
+// A Rate is how many permits a rate limiter gives, as package ratelimit sets it.
+type Rate struct {
+	Permits   int           // in an interval
+	Interval  time.Duration // of whole milliseconds
+	PerClient bool          // each client gets as many; else all share them
+	KeepAlive time.Duration // for how long a limiter lasts that nobody uses; 0: for ever
+}
+
 // Info says who holds a lock, and who queues for it, or in what state a synchronizer
 // is, at the moment at which the server was asked.
 type Info struct {

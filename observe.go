@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/barrier"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -174,7 +175,7 @@ func outcomeOf(err error, tries bool) hooks.Outcome {
 		return hooks.TimedOut
 	case errors.Is(err, ErrClosed):
 		return hooks.Closed
-	case errors.Is(err, ErrBroken):
+	case errors.Is(err, barrier.ErrBroken):
 		return hooks.Broken
 	case IsRetryable(err):
 		return hooks.Unavailable

@@ -1,4 +1,4 @@
-package redlatch
+package redlatch_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/bridge"
 )
 
 // A puppet is a server in memory with as much sense as it takes to hold and to wait.
@@ -150,14 +152,14 @@ func (*puppet) Traits() driver.Traits {
 }
 
 // asked returns a client of a puppet, which closes with the test.
-func asked(t *testing.T, cfg Config) (*Client, *puppet) {
+func asked(t *testing.T, cfg redlatch.Config) (*redlatch.Client, *puppet) {
 	t.Helper()
 	p := &puppet{owners: map[string][]string{}, readers: map[string]bool{}}
-	c, err := New(p, cfg)
+	c, err := redlatch.New(p, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.report.hooks.Start(true) // so that call sites are of use
+	bridge.Open(c).Hooks.Start(true) // so that call sites are of use
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)

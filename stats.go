@@ -37,7 +37,7 @@ type Stats struct {
 //
 // A caller waits from when it has been refused, or somebody of this process is before
 // it, or it stands in a line with others; callers that want to read, and those of a
-// Semaphore, a RateLimiter, a CountDownLatch or a Barrier always do until they are answered. Calls that only try
+// Semaphore, a rate limiter, a latch or a barrier always do until they are answered. Calls that only try
 // do not wait.
 //
 // Nothing is recorded for it, so it has to look: it takes time in proportion to how

@@ -17,7 +17,7 @@ import (
 // into the client.
 //
 // An acquisition is a call that may wait: Acquire, AcquireMany, Do, TryAcquire, TryAcquireMany and TryDo of
-// locks, semaphores and rate limiters, CountDownLatch.Wait and Barrier.Await. A Multi is
+// locks, semaphores and rate limiters, Wait of a latch and Await of a barrier. A Multi is
 // acquired as one, and told of by the first of its members' clients that has one of these
 // functions. A call with a nil context is not told of.
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/latch"
 )
 
 // outages are the ways in which a server can be away.
@@ -92,7 +93,7 @@ func TestAHoldIsLostInALongOutage(t *testing.T) {
 func TestAServerKeepsWhatItHas(t *testing.T) {
 	inOutage(t, func(t *testing.T, c *redlatch.Client, s *Server, away func(s *Server)) {
 		ctx := context.Background()
-		l := c.CountDownLatch("ready")
+		l := latch.New(c, "ready")
 		if _, err := l.TrySetCount(ctx, 2); err != nil {
 			t.Fatal(err)
 		}

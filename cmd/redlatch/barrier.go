@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 )
 
 func (a *app) barrierCommand() *cobra.Command {
@@ -33,9 +34,9 @@ signal ends it is 128+n.`,
 			}
 			ctx, cancel := wait.bound(cmd.Context())
 			defer cancel()
-			missing, err := c.Barrier(args[0], n).Await(ctx)
+			missing, err := barrier.New(c, args[0], n).Await(ctx)
 			switch {
-			case errors.Is(err, redlatch.ErrBroken):
+			case errors.Is(err, barrier.ErrBroken):
 				return &failure{code: exitConflict, err: err}
 			case err != nil:
 				return inWait(err)
@@ -54,7 +55,7 @@ signal ends it is 128+n.`,
 		if err != nil {
 			return err
 		}
-		return a.with(args[0], func(c *redlatch.Client) error { return c.Barrier(args[0], n).Reset(cmd.Context()) })
+		return a.with(args[0], func(c *redlatch.Client) error { return barrier.New(c, args[0], n).Reset(cmd.Context()) })
 	}
 	return a.family(
 		aBarrier, "barrier", "Wait until all callers have come",

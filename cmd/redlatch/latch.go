@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/spf13/cobra"
 )
 
@@ -25,7 +26,7 @@ is at 0.`,
 				if _, err := a.mustBe(ctx, c, name, aLatch); err != nil {
 					return countJSON{}, err
 				}
-				l := c.CountDownLatch(name)
+				l := latch.New(c, name)
 				set, err := l.TrySetCount(ctx, n)
 				if err != nil {
 					return countJSON{}, err
@@ -39,7 +40,7 @@ is at 0.`,
 			if _, err := a.mustBe(ctx, c, name, aLatch); err != nil {
 				return countJSON{}, err
 			}
-			l := c.CountDownLatch(name)
+			l := latch.New(c, name)
 			if err := l.CountDown(ctx); err != nil {
 				return countJSON{}, err
 			}
@@ -48,7 +49,7 @@ is at 0.`,
 		}),
 		a.latchWaitCommand(),
 		a.deleteCommand("latch", func() thing { return aLatch }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
-			return c.CountDownLatch(name).Delete(ctx)
+			return latch.New(c, name).Delete(ctx)
 		}))
 }
 
@@ -66,22 +67,22 @@ func (a *app) latchWaitCommand() *cobra.Command {
 			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], aLatch); err != nil {
 				return err
 			}
-			return awaitLatch(cmd.Context(), c.CountDownLatch(args[0]), &wait)
+			return awaitLatch(cmd.Context(), latch.New(c, args[0]), &wait)
 		})
 	}
 	return cmd
 }
 
 // awaitLatch waits for the latch. A wait of 0 only looks.
-func awaitLatch(ctx context.Context, latch *redlatch.CountDownLatch, wait *duration) error {
+func awaitLatch(ctx context.Context, l *latch.Latch, wait *duration) error {
 	if wait.most() == 0 {
-		missing, err := latch.Count(ctx)
+		missing, err := l.Count(ctx)
 		if err == nil && missing > 0 {
-			err = inTime(&redlatch.BusyError{Name: latch.Name(), Kind: redlatch.KindLatch})
+			err = inTime(&redlatch.BusyError{Name: l.Name(), Kind: redlatch.KindLatch})
 		}
 		return err
 	}
 	ctx, cancel := wait.bound(ctx)
 	defer cancel()
-	return inWait(latch.Wait(ctx))
+	return inWait(l.Wait(ctx))
 }

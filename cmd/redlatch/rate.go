@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/ratelimit"
 )
 
 // rateFlag is a rate as N/INTERVAL.
-type rateFlag struct{ redlatch.Rate }
+type rateFlag struct{ ratelimit.Rate }
 
 var errRate = errors.New("write it as N/INTERVAL, such as 100/1m for 100 permits in each minute")
 
@@ -49,10 +50,10 @@ to all machines together.`,
   redlatch rate take api && curl https://api.example.com/
   redlatch rate take api 5 --rate 100/1m --wait 10s
   redlatch rate delete api`,
-		a.rateSetCommand("set NAME N/INTERVAL", "Give it a rate, unless it has one already; then the exit code is 1", func(cmd *cobra.Command, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
+		a.rateSetCommand("set NAME N/INTERVAL", "Give it a rate, unless it has one already; then the exit code is 1", func(cmd *cobra.Command, l *ratelimit.Limiter, r ratelimit.Rate) (bool, error) {
 			return l.TrySetRate(cmd.Context(), r)
 		}),
-		a.rateSetCommand("update NAME N/INTERVAL", "Change the rate, if it has one; what was taken still counts, and what no flag sets stays as it is", func(cmd *cobra.Command, l *redlatch.RateLimiter, r redlatch.Rate) (bool, error) {
+		a.rateSetCommand("update NAME N/INTERVAL", "Change the rate, if it has one; what was taken still counts, and what no flag sets stays as it is", func(cmd *cobra.Command, l *ratelimit.Limiter, r ratelimit.Rate) (bool, error) {
 			// UpdateRate stores a rate as a whole, and a user who gives no flag wants to change none of the rest.
 			had, err := l.Config(cmd.Context())
 			if err != nil {
@@ -80,11 +81,11 @@ to all machines together.`,
 		}),
 		a.rateTakeCommand(),
 		a.deleteCommand("rate limiter", func() thing { return aLimiter }, func(ctx context.Context, c *redlatch.Client, name string) (bool, error) {
-			return c.RateLimiter(name).Delete(ctx)
+			return ratelimit.New(c, name, ratelimit.Rate{}).Delete(ctx)
 		}))
 }
 
-func (a *app) rateSetCommand(use, short string, set func(*cobra.Command, *redlatch.RateLimiter, redlatch.Rate) (bool, error)) *cobra.Command {
+func (a *app) rateSetCommand(use, short string, set func(*cobra.Command, *ratelimit.Limiter, ratelimit.Rate) (bool, error)) *cobra.Command {
 	var rate rateFlag
 	var keep duration
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(2)}
@@ -99,7 +100,7 @@ func (a *app) rateSetCommand(use, short string, set func(*cobra.Command, *redlat
 			if _, err := mayBe(cmd.Context(), c, args[0], aLimiter); err != nil {
 				return err
 			}
-			done, err := set(cmd, c.RateLimiter(args[0]), rate.Rate)
+			done, err := set(cmd, ratelimit.New(c, args[0], ratelimit.Rate{}), rate.Rate)
 			if err == nil && !done {
 				return &failure{code: exitConflict, err: fmt.Errorf("%q has a rate already; nothing has changed", args[0]), hint: "redlatch rate update changes it"}
 			}
@@ -136,10 +137,7 @@ func (a *app) rateTakeCommand() *cobra.Command {
 			return err
 		}
 		return a.with(args[0], func(c *redlatch.Client) error {
-			l := c.RateLimiter(args[0])
-			if rate.Permits > 0 {
-				l = l.WithRate(rate.Rate)
-			}
+			l := ratelimit.New(c, args[0], rate.Rate)
 			defer a.tellOfWait(c, args[0])()
 			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], aLimiter); err != nil {
 				return err

@@ -15,16 +15,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/examples/internal/embedded"
+	"github.com/redlatch/redlatch/ratelimit"
 )
 
 // The API's rate, for all processes together.
-var rate = redlatch.Rate{Permits: 20, Interval: 500 * time.Millisecond}
+var rate = ratelimit.Rate{Permits: 20, Interval: 500 * time.Millisecond}
 
 // A limited is a transport that waits for its turn. The request's context bounds the waiting.
 type limited struct {
-	limiter *redlatch.RateLimiter
+	limiter *ratelimit.Limiter
 	next    http.RoundTripper
 }
 
@@ -57,7 +57,7 @@ func run(ctx context.Context, out io.Writer) error {
 	defer http.DefaultClient.CloseIdleConnections()
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range count {
-		limiter := processes[i%len(processes)].RateLimiter("api").WithRate(rate) // whoever comes first sets it
+		limiter := ratelimit.New(processes[i%len(processes)], "api", rate) // whoever comes first sets it
 		client := &http.Client{Transport: limited{limiter, http.DefaultTransport}}
 		g.Go(func() error {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, api.URL, nil)

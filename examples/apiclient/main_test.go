@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/examples/internal/embedded"
 	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/ratelimit"
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ func TestARefusedRequestClosesItsBody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := limited{processes[0].RateLimiter("api").WithRate(rate), http.DefaultTransport}.RoundTrip(r)
+	answer, err := limited{ratelimit.New(processes[0], "api", rate), http.DefaultTransport}.RoundTrip(r)
 	if err == nil {
 		_ = answer.Body.Close()
 	}

@@ -71,6 +71,9 @@ const (
 	Gone  = "gone"
 )
 
+// ErrBroken is the state of users' errors about a generation that was broken.
+var ErrBroken = errors.New("redlatch: barrier broken")
+
 // A BrokenError says that a generation was broken.
 type BrokenError struct {
 	Reason string // Left, ...

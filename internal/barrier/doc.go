@@ -16,5 +16,5 @@
 // # What it does not know
 //
 // How a generation is stored, and the time: the scripts go by the server's clock. How callers
-// wait together: poll. The errors of the root package: [BrokenError] has what they say.
+// wait together: poll. Which errors users see: [BrokenError] has what they say.
 package barrier

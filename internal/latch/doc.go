@@ -8,5 +8,5 @@
 //
 // # What it does not know
 //
-// The errors of the root package, and which numbers and names make sense: a Latch gets what was checked.
+// Which errors users see, and which numbers and names make sense: a Latch gets what was checked.
 package latch

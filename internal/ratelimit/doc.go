@@ -9,5 +9,5 @@
 // # What it does not know
 //
 // Which callers wait for permits, and how they are taken: package ratequeue, which it tells of each change. Which rates make
-// sense: the root package checks them. The error about a limiter without a rate: that of the queues' options.
+// sense, and which errors users see: the package of the same name beside the root.
 package ratelimit

@@ -101,7 +101,7 @@ func (l *Limiter) change(ctx context.Context, x request.Count) (int64, error) {
 // rated returns the error of a change that is refused if the limiter has no rate.
 func (l *Limiter) rated(answer int64, err error) error {
 	if err == nil && answer == 0 {
-		err = l.queues.NoRate(l.Name())
+		err = ratequeue.ErrNoRate
 	}
 	return err
 }
@@ -113,7 +113,7 @@ func (l *Limiter) Available(ctx context.Context) (int, error) {
 	case err != nil:
 		return 0, err
 	case reply.Kind != driver.ReplyInt:
-		return 0, l.queues.NoRate(l.Name())
+		return 0, ratequeue.ErrNoRate
 	}
 	return int(reply.Int), nil
 }
@@ -126,7 +126,7 @@ func (l *Limiter) Rate(ctx context.Context) (inspect.Rate, error) {
 	}
 	rate, set, err := inspect.RateOf(l.Name(), reply.List)
 	if err == nil && !set {
-		err = l.queues.NoRate(l.Name())
+		err = ratequeue.ErrNoRate
 	}
 	return rate, err
 }

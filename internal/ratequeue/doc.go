@@ -20,6 +20,6 @@
 //
 // # What it does not know
 //
-// How a rate is stored, and the time: the scripts go by the server's clock. The errors of
-// the root package: [Options] makes them.
+// How a rate is stored, and the time: the scripts go by the server's clock. Which errors
+// users see: [BusyError] and [ErrNoRate] have what these say.
 package ratequeue

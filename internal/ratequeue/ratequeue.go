@@ -60,12 +60,19 @@ type Queues struct {
 type Options struct {
 	Server *request.Server
 	Skew   time.Duration // by how much clocks of others may be wrong
-
-	// Busy makes the error that says that permits could not be had in time, and when
-	// they can be had, if that is not 0; NoRate the one that says that there is no rate.
-	Busy   func(name string, after time.Duration, cause error) error
-	NoRate func(name string) error
 }
+
+// ErrNoRate says that the limiter has no rate.
+var ErrNoRate = errors.New("no rate")
+
+// A BusyError says that permits could not be had in time.
+type BusyError struct {
+	After time.Duration // when they can be had; 0: not known
+	Cause error         // the error of the caller's context, if that ended the wait
+}
+
+// Error implements error.
+func (*BusyError) Error() string { return "not enough permits" }
 
 // New returns the queues of a client.
 func New(o Options) *Queues { return &Queues{Options: o} }
@@ -154,7 +161,7 @@ func (q *rateQueue) noRate() {
 	}
 	for w := range q.Line.All() {
 		if w.Nth <= q.asked {
-			q.TellLocked(w, q.qs.NoRate(q.qs.Server.Name(q.key)))
+			q.TellLocked(w, ErrNoRate)
 		}
 	}
 }
@@ -198,7 +205,7 @@ func (q *rateQueue) busyLocked(cause error) error {
 	if !q.retry.IsZero() {
 		after = max(time.Until(q.retry), 0)
 	}
-	return q.qs.Busy(q.qs.Server.Name(q.key), after, cause)
+	return &BusyError{After: after, Cause: cause}
 }
 
 func (q *rateQueue) tooMany(n, rate int) error {

@@ -148,7 +148,7 @@ func newWorkers(j job, lock locker, phase *atomic.Int32) ([]*worker, error) {
 		sharing = lock.(sharer) // who takes part is one
 	case semaphore:
 		sharing, limit = lock.(sharer), int32(j.Scenario.Permits) //nolint:gosec // few
-	case latch:
+	case countDown:
 		return []*worker{{page: shared, phase: phase, handOff: newHistogram(), crowd: &crowd{latch: lock.(armer), size: j.Scenario.Goroutines}}}, nil
 	case plainLock, fairLock, attendance:
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/redlatchrueidis"
 )
@@ -105,8 +106,8 @@ func openRedlatch(j job, driver driver.Redis, stop func()) (locker, error) {
 	switch j.Scenario.Lock {
 	case semaphore:
 		return openSemaphore(j, client, stop)
-	case latch:
-		return &redlatchLatch{opened{client, stop}, client.CountDownLatch(j.Name)}, nil
+	case countDown:
+		return &redlatchLatch{opened{client, stop}, latch.New(client, j.Name)}, nil
 	case plainLock, fairLock, readWrite, attendance:
 	}
 	l := &redlatchLocker{

@@ -7,6 +7,7 @@ import (
 	xsync "golang.org/x/sync/semaphore"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/latch"
 )
 
 // weighted is what a queue within the process can do.
@@ -56,7 +57,7 @@ func (s *redlatchSemaphore) acquireShared(ctx context.Context, g int) error { re
 
 type redlatchLatch struct {
 	opened
-	latch *redlatch.CountDownLatch
+	latch *latch.Latch
 }
 
 func (l *redlatchLatch) acquire(ctx context.Context, _ int) error { return l.latch.Wait(ctx) }

@@ -124,7 +124,7 @@ func (r *redisson) ready(timeout time.Duration) error {
 
 // jvmWarm is for how long a JVM warms up where others do for as long as warm.
 func jvmWarm(s scenario, warm time.Duration) time.Duration {
-	if s.Lock == latch {
+	if s.Lock == countDown {
 		return 20 * warm
 	}
 	return 10 * warm
@@ -133,7 +133,7 @@ func jvmWarm(s scenario, warm time.Duration) time.Duration {
 func (r *redisson) loop(name string, length time.Duration) map[string]any {
 	s := r.job.Scenario
 	kind := map[lockType]string{plainLock: "lock", fairLock: "fair", readWrite: "read"}[s.Lock]
-	op := map[lockType]string{semaphore: "loopSemaphore", latch: "loopLatch"}[s.Lock]
+	op := map[lockType]string{semaphore: "loopSemaphore", countDown: "loopLatch"}[s.Lock]
 	if op == "" {
 		op = "loopLock"
 	}

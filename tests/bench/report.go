@@ -65,7 +65,7 @@ func (r record) page() string {
 	b.WriteString("\n## Semaphores\n\n" + semaphoreLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == semaphore }, r.contended)
 	b.WriteString("\n## Latches\n\n" + latchLegend)
-	r.sections(&b, func(s scenario) bool { return s.Lock == latch }, r.fanOut)
+	r.sections(&b, func(s scenario) bool { return s.Lock == countDown }, r.fanOut)
 	b.WriteString("\n## Asking all clients\n\n" + censusLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == attendance }, r.census)
 	r.targets(&b)

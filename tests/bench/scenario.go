@@ -33,7 +33,7 @@ const (
 	fairLock   lockType = "fair"
 	readWrite  lockType = "read-write"
 	semaphore  lockType = "semaphore"
-	latch      lockType = "latch"      // what the goroutines wait at, to be let go all at once
+	countDown  lockType = "latch"      // what the goroutines wait at, to be let go all at once
 	attendance lockType = "attendance" // each goroutine is a client; somebody asks them all
 )
 
@@ -156,7 +156,7 @@ func makeScenarios() []scenario {
 	}
 	return append(all, scenario{
 		Name: latchFanOut, Title: "One latch, 1,000 goroutines of 1 process wait",
-		Processes: 1, Goroutines: 1000, Contended: true, Lock: latch,
+		Processes: 1, Goroutines: 1000, Contended: true, Lock: countDown,
 	}, scenario{
 		Name: censusOf1000, Title: fmt.Sprintf("1,000 clients are asked every %v what they hold and wait for", refresh),
 		Processes: 4, Goroutines: 250, Contended: true, Lock: attendance, Only: []string{redlatchRueidis.name},
@@ -223,7 +223,7 @@ func (d durations) of(s scenario, i implementation) time.Duration {
 		return d.uncontended
 	case s.Processes > 1 && i.kind == ours && s.Lock == plainLock:
 		return d.fairness
-	case s.Lock == latch:
+	case s.Lock == countDown:
 		return d.fanOut
 	default:
 		return d.contended

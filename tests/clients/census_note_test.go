@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -124,7 +125,7 @@ func TestAClientIsThereFromItsFirstOwnerIDOn(t *testing.T) {
 			return err
 		},
 		"a barrier": func(ctx context.Context, c *redlatch.Client) error {
-			_, err := c.Barrier("b", 2).Await(ctx)
+			_, err := barrier.New(c, "b", 2).Await(ctx)
 			return err
 		},
 	} {

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -60,15 +63,17 @@ var endlessStories = map[string]endlessStory{
 	"the interval of a limiter": {put: func(do func(args ...string), number string) {
 		do("HSET", "x", "rate", "1", "interval", number, "type", "0")
 	}, wait: func(c *redlatch.Client, ctx context.Context) error {
-		if err := c.RateLimiter("x").Acquire(context.WithoutCancel(ctx), 1); err != nil {
+		if err := ratelimit.New(c, "x", ratelimit.Rate{}).Acquire(context.WithoutCancel(ctx), 1); err != nil {
 			return fmt.Errorf("the first permit: %w", err)
 		}
-		return c.RateLimiter("x").Acquire(ctx, 1)
+		return ratelimit.New(c, "x", ratelimit.Rate{}).Acquire(ctx, 1)
 	}},
 	"a record of a limiter": {put: func(do func(args ...string), number string) {
 		do("HSET", "x", "rate", "1", "interval", "1000000", "type", "0")
 		do("ZADD", "{x}:permits", number, "\x10"+strings.Repeat("r", 16)+"\x01\x00\x00\x00")
-	}, wait: func(c *redlatch.Client, ctx context.Context) error { return c.RateLimiter("x").Acquire(ctx, 1) }},
+	}, wait: func(c *redlatch.Client, ctx context.Context) error {
+		return ratelimit.New(c, "x", ratelimit.Rate{}).Acquire(ctx, 1)
+	}},
 	"a permit": {put: func(do func(args ...string), number string) {
 		do("SET", "x", "0")
 		do("ZADD", "{x}:timeout", number, strings.Repeat("p", 16))
@@ -142,7 +147,7 @@ func TestAStoredNumberMakesNobodyPollWithoutPauseOnRealServers(t *testing.T) {
 		s.MustDo("FLUSHALL")
 		c := locktest.ClientOf(t, d, redlatch.Config{})
 		s.MustDo("HSET", "api", "rate", "1", "interval", "1000", "type", "0", "keepAliveTime", "1e300")
-		if err := c.RateLimiter("api").TryAcquire(bg, 1, 0); err != nil {
+		if err := ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(bg, 1, 0); err != nil {
 			t.Error(err)
 		}
 
@@ -185,7 +190,7 @@ func TestWhatIsNoNumberIsNoTime(t *testing.T) {
 			w.Release(h)
 
 			w.Server.HSet("api", "rate", "1", "interval", text, "type", "0")
-			l := c.RateLimiter("api")
+			l := ratelimit.New(c, "api", ratelimit.Rate{})
 			for range 3 {
 				_ = l.TryAcquire(bg, 1, 0) // an error, or none
 			}
@@ -259,16 +264,16 @@ func TestErrorsQuoteAndCutWhatIsStored(t *testing.T) {
 			_, err = c.Lock(name("fenced"), redlatch.Fenced()).TryAcquire(bg, 0)
 			short("a token that is counted", err)
 			_ = w.Server.Set(name("number"), text)
-			_, err = c.CountDownLatch(name("number")).Count(bg)
+			_, err = latch.New(c, name("number")).Count(bg)
 			short("a latch", err)
 			_, err = c.Info(bg, name("number"))
 			short("a number", err)
 			short("a semaphore", c.Semaphore(name("number")).Acquire(bg, 1))
 			w.Server.HSet(name("limiter"), "rate", text, "interval", "1", "type", "0")
-			_, err = c.RateLimiter(name("limiter")).Config(bg)
+			_, err = ratelimit.New(c, name("limiter"), ratelimit.Rate{}).Config(bg)
 			short("a rate", err)
 			w.Server.HSet("redlatch_barrier:{"+name("barrier")+"}", "generation", locktest.JavaOwner, "parties", text)
-			_, err = c.Barrier(name("barrier"), 2).Await(bg)
+			_, err = barrier.New(c, name("barrier"), 2).Await(bg)
 			short("parties", err)
 		}
 		synctest.Wait()

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -80,23 +83,23 @@ func TestErrorsAreTold(t *testing.T) {
 func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		permits, latch := c.ExpirableSemaphore("permits").WithPermits(1), c.CountDownLatch("latch")
-		limiter := c.RateLimiter("limiter")
-		w.SetRate(limiter, redlatch.Rate{Permits: 1, Interval: time.Minute})
+		permits, l := c.ExpirableSemaphore("permits").WithPermits(1), latch.New(c, "latch")
+		limiter := ratelimit.New(c, "limiter", ratelimit.Rate{})
+		w.SetRate(limiter, ratelimit.Rate{Permits: 1, Interval: time.Minute})
 		w.OK(limiter.TryAcquire(bg, 1, 0))
 		h := w.Acquire(bg, c.FairLock("lock"))
 		p, err := permits.Acquire(bg)
 		w.OK(err)
-		w.OK(only(latch.TrySetCount(bg, 1)))
+		w.OK(only(l.TrySetCount(bg, 1)))
 		soon, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 		for kind, err := range map[redlatch.Kind]error{
 			redlatch.KindLock:        only(w.Client(redlatch.Config{}).FairLock("lock").TryAcquire(bg, 0)),
 			redlatch.KindSemaphore:   c.Semaphore("semaphore").TryAcquire(bg, 1, 0),
 			redlatch.KindExpirable:   only(permits.TryAcquire(bg, 0)),
-			redlatch.KindLatch:       latch.Wait(soon),
+			redlatch.KindLatch:       l.Wait(soon),
 			redlatch.KindRateLimiter: limiter.TryAcquire(bg, 1, 0),
-			redlatch.KindBarrier:     only(c.Barrier("barrier", 2).Await(soon)),
+			redlatch.KindBarrier:     only(barrier.New(c, "barrier", 2).Await(soon)),
 		} {
 			var busy *redlatch.BusyError
 			if !errors.As(err, &busy) || busy.Kind != kind {
@@ -173,14 +176,14 @@ func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 		sem := other.Semaphore("s")
 		w.SetPermits(sem, 1)
 		_ = sem.Acquire(bg, 1)
-		_, _ = other.CountDownLatch("l").TrySetCount(bg, 1)
+		_, _ = latch.New(other, "l").TrySetCount(bg, 1)
 		for what, cause := range map[string]error{"busy": busy, "closed": closed, "unavailable": fmt.Errorf("%w: of another server", redlatch.ErrUnavailable), "acks": &redlatch.AckError{}, "none": nil, "plain": errors.New("plain")} {
 			for kind, wait := range map[string]func(ctx context.Context) error{
 				"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
 				"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
 				"semaphore": func(ctx context.Context) error { return c.Semaphore("s").Acquire(ctx, 1) },
-				"latch":     func(ctx context.Context) error { return c.CountDownLatch("l").Wait(ctx) },
-				"barrier":   func(ctx context.Context) error { _, err := c.Barrier("b", 2).Await(ctx); return err },
+				"latch":     func(ctx context.Context) error { return latch.New(c, "l").Wait(ctx) },
+				"barrier":   func(ctx context.Context) error { _, err := barrier.New(c, "b", 2).Await(ctx); return err },
 				"multi": func(ctx context.Context) error {
 					_, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(ctx)
 					return err
@@ -221,8 +224,8 @@ func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
 			"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
 			"semaphore": func(ctx context.Context) error { return c.Semaphore("s").Acquire(ctx, 1) },
 			"expirable": func(ctx context.Context) error { _, err := c.ExpirableSemaphore("e").Acquire(ctx); return err },
-			"limiter":   func(ctx context.Context) error { return c.RateLimiter("r").Acquire(ctx, 1) },
-			"latch":     func(ctx context.Context) error { return c.CountDownLatch("l").Wait(ctx) },
+			"limiter":   func(ctx context.Context) error { return ratelimit.New(c, "r", ratelimit.Rate{}).Acquire(ctx, 1) },
+			"latch":     func(ctx context.Context) error { return latch.New(c, "l").Wait(ctx) },
 		} {
 			ctx, cancel := context.WithCancelCause(bg)
 			done := locktest.Later(func() error { return wait(ctx) })

@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -126,11 +129,11 @@ func (x *tour) counts() {
 	time.Sleep(11 * time.Second)
 	x.OK(p.Release(bg))
 
-	l := x.a.CountDownLatch(x.prefix + "latch")
+	l := latch.New(x.a, x.prefix+"latch")
 	for range 2 {
 		_, err = l.TrySetCount(bg, 1)
 		x.OK(err)
-		wait := locktest.WaitFor(bg, x.b.CountDownLatch(x.prefix+"latch"))
+		wait := locktest.WaitFor(bg, latch.New(x.b, x.prefix+"latch"))
 		time.Sleep(time.Second)
 		x.OK(l.CountDown(bg))
 		x.OK(<-wait)
@@ -140,8 +143,8 @@ func (x *tour) counts() {
 	_, err = l.Delete(bg)
 	x.OK(err)
 
-	r := x.a.RateLimiter(x.prefix + "limiter")
-	_, err = r.TrySetRate(bg, redlatch.Rate{Permits: 2, Interval: time.Second})
+	r := ratelimit.New(x.a, x.prefix+"limiter", ratelimit.Rate{})
+	_, err = r.TrySetRate(bg, ratelimit.Rate{Permits: 2, Interval: time.Second})
 	x.OK(err)
 	start := time.Now()
 	for range 5 {
@@ -151,8 +154,8 @@ func (x *tour) counts() {
 		x.Errorf("5 permits of 2 a second took %v", took)
 	}
 
-	together := locktest.Later(func() error { _, err := x.b.Barrier(x.prefix+"barrier", 2).Await(bg); return err })
-	_, err = x.a.Barrier(x.prefix+"barrier", 2).Await(bg)
+	together := locktest.Later(func() error { _, err := barrier.New(x.b, x.prefix+"barrier", 2).Await(bg); return err })
+	_, err = barrier.New(x.a, x.prefix+"barrier", 2).Await(bg)
 	x.OK(cmp.Or(err, <-together))
 }
 

@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -54,17 +57,17 @@ func calls() map[string]attempt {
 			return []*redlatch.Lock{cs[0].ReadWriteLock("q1").Read(), cs[1].ReadWriteLock("q2").Read(), cs[2].ReadWriteLock("q3").Read()}
 		}),
 		"barrier": func(ctx context.Context, cs []*redlatch.Client) error {
-			_, err := cs[0].Barrier("barrier", 50).Await(ctx)
+			_, err := barrier.New(cs[0], "barrier", 50).Await(ctx)
 			return err
 		},
 		"count down": func(ctx context.Context, cs []*redlatch.Client) error {
-			return cs[0].CountDownLatch("counted").CountDown(ctx)
+			return latch.New(cs[0], "counted").CountDown(ctx)
 		},
 		"release of permits": func(ctx context.Context, cs []*redlatch.Client) error {
 			return cs[0].Semaphore("given").Release(ctx, 1)
 		},
 		"set-up of a rate": func(ctx context.Context, cs []*redlatch.Client) error {
-			return cs[0].RateLimiter("made rate").WithRate(redlatch.Rate{Permits: 1, Interval: time.Second}).Acquire(ctx, 1)
+			return ratelimit.New(cs[0], "made rate", ratelimit.Rate{Permits: 1, Interval: time.Second}).Acquire(ctx, 1)
 		},
 		"set-up of permits": func(ctx context.Context, cs []*redlatch.Client) error {
 			_, err := cs[0].ExpirableSemaphore("made permits").WithPermits(1).Acquire(ctx)

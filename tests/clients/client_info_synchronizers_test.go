@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -232,7 +234,7 @@ func TestInfoOfNumbers(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
 		acquired := locktest.Later(func() error { return other.Semaphore("wanted").Acquire(ctx, 1) })
-		opened := locktest.Later(func() error { return other.CountDownLatch("latch").Wait(ctx) })
+		opened := locktest.Later(func() error { return latch.New(other, "latch").Wait(ctx) })
 		time.Sleep(time.Second)
 		synctest.Wait()
 
@@ -295,14 +297,14 @@ func TestInfoFollowsSynchronizers(t *testing.T) {
 		if err := p.Release(bg); err != nil {
 			t.Fatal(err)
 		}
-		arrived := locktest.Later(func() error { _, err := other.Barrier("b", 2).Await(bg); return err })
+		arrived := locktest.Later(func() error { _, err := barrier.New(other, "b", 2).Await(bg); return err })
 		time.Sleep(time.Second)
 		synctest.Wait()
 		before := info("b")
 		if before.Kind != redlatch.KindBarrier || before.Count != 1 || before.Total != 2 || before.Queue[0].Client != other.ID() || !before.Queue[0].Until.After(time.Now()) {
 			t.Errorf("one arrived: %+v", before)
 		}
-		if _, err := c.Barrier("b", 2).Await(bg); err != nil {
+		if _, err := barrier.New(c, "b", 2).Await(bg); err != nil {
 			t.Fatal(err)
 		}
 		if got := info("b"); got.Count != 0 || got.Generation == before.Generation || got.Queue != nil {
@@ -351,8 +353,8 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 		s.MustDo("ZADD", "{limiter}:permits", strconv.FormatInt(time.Now().UnixMilli(), 10), rateRecord(3))
 		s.MustDo("SET", "latch", "3")
 		s.MustDo("LPUSH", "list", "x")
-		opened := locktest.Later(func() error { return c.CountDownLatch("latch").Wait(t.Context()) })
-		arrived := locktest.Later(func() error { _, err := c.Barrier("gate", 2).Await(t.Context()); return err })
+		opened := locktest.Later(func() error { return latch.New(c, "latch").Wait(t.Context()) })
+		arrived := locktest.Later(func() error { _, err := barrier.New(c, "gate", 2).Await(t.Context()); return err })
 		for _, name := range []string{"latch", "gate"} { // until somebody waits for them
 			for until := time.Now().Add(locktest.Generous); ; time.Sleep(10 * time.Millisecond) {
 				info, err := c.Info(bg, name)
@@ -388,10 +390,10 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 		if want := map[string]redlatch.Kind{"permits": "expirable semaphore", "limiter": "rate limiter", "gate": "barrier", "latch": "latch"}; !reflect.DeepEqual(listed, want) {
 			t.Errorf("listed %v, want %v", listed, want)
 		}
-		if _, err := c.Barrier("gate", 2).Await(t.Context()); err != nil {
+		if _, err := barrier.New(c, "gate", 2).Await(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if _, err := c.CountDownLatch("latch").Delete(bg); err != nil {
+		if _, err := latch.New(c, "latch").Delete(bg); err != nil {
 			t.Error(err)
 		}
 		if err := errors.Join(<-opened, <-arrived); err != nil {

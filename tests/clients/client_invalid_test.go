@@ -11,6 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -22,15 +25,15 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, another := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l, fair, read := c.Lock("l"), c.FairLock("f"), c.ReadWriteLock("rw").Read()
-		sem, permits, rate := c.Semaphore("s"), c.ExpirableSemaphore("p"), c.RateLimiter("r")
-		latch, barrier := c.CountDownLatch("d"), c.Barrier("b", 2)
-		w.OK(only(rate.TrySetRate(bg, redlatch.Rate{Permits: 5, Interval: time.Second})))
+		sem, permits, rate := c.Semaphore("s"), c.ExpirableSemaphore("p"), ratelimit.New(c, "r", ratelimit.Rate{})
+		counted, b := latch.New(c, "d"), barrier.New(c, "b", 2)
+		w.OK(only(rate.TrySetRate(bg, ratelimit.Rate{Permits: 5, Interval: time.Second})))
 		w.OK(rate.Acquire(bg, 1)) // which counts what is left
 		w.OK(only(permits.TrySetPermits(bg, 2)))
 		kept, leased := w.Acquire(bg, l), w.Acquire(bg, locktest.With(fair, redlatch.Lease(time.Minute)))
 		several, err := redlatch.MultiLock(c.Lock("s1"), c.Lock("s2")).Acquire(bg)
 		w.OK(err)
-		w.OK(barrier.Reset(bg))
+		w.OK(b.Reset(bg))
 		permit, err := permits.Acquire(bg)
 		w.OK(err)
 		before := strings.Join(w.Keys(), " ")
@@ -50,8 +53,8 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"nothing with a permit":     permits.Do(bg, nil),
 			"nothing to lead":           c.Election("e").Run(bg, nil),
 			"name":                      only(c.Lock("a{b").TryAcquire(bg, 0)),
-			"name of a barrier":         only(c.Barrier("", 2).Await(bg)),
-			"name of a latch":           only(c.CountDownLatch("{}").Count(bg)),
+			"name of a barrier":         only(barrier.New(c, "", 2).Await(bg)),
+			"name of a latch":           only(latch.New(c, "{}").Count(bg)),
 			"no stripes":                only(c.StripedLock("x", 0).For("k").TryAcquire(bg, 0)),
 			"no values":                 only(c.GroupLock("g", nil).TryAcquire(bg, 0)),
 			"no locks":                  only(redlatch.MultiLock().Acquire(bg)),
@@ -78,7 +81,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"two leases of a RedLock":   only(redlatch.RedLock(c.Lock("m", redlatch.Lease(time.Minute)), another.Lock("m", redlatch.Lease(time.Hour))).TryAcquire(bg, 0)),
 			"MinHold of a member":       only(redlatch.MultiLock(l, c.Lock("m", redlatch.MinHold(time.Minute))).TryAcquire(bg, 0)),
 			"Extend of several kept":    several.Extend(bg, time.Minute),
-			"twin":                      only(c.Barrier("{b}", 2).Await(bg)),
+			"twin":                      only(barrier.New(c, "{b}", 2).Await(bg)),
 			"negative permits":          sem.Release(bg, -1),
 			"too few permits":           sem.AddPermits(bg, math.MinInt),
 			"too many permits":          sem.AddPermits(bg, 1<<40),
@@ -91,13 +94,14 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"no option of a permit":     only(c.ExpirableSemaphore("p", nil).Available(bg)),
 			"id of a permit":            permits.Release(bg, "me"),
 			"Extend of a kept permit":   permit.Extend(bg, time.Minute),
-			"rate":                      rate.SetRate(bg, redlatch.Rate{Permits: 0, Interval: time.Second}),
-			"interval":                  rate.SetRate(bg, redlatch.Rate{Permits: 1}),
+			"rate":                      rate.SetRate(bg, ratelimit.Rate{Permits: 0, Interval: time.Second}),
+			"interval":                  rate.SetRate(bg, ratelimit.Rate{Permits: 1}),
 			"more than the rate":        rate.Acquire(bg, 6),
-			"more than the set-up":      c.RateLimiter("r2").WithRate(redlatch.Rate{Permits: 5, Interval: time.Second}).Acquire(bg, 6),
-			"count of a latch":          only(latch.TrySetCount(bg, 0)),
-			"parties":                   only(c.Barrier("b0", 0).Await(bg)),
-			"other parties":             only(c.Barrier("b", 3).Await(bg)),
+			"more than the set-up":      ratelimit.New(c, "r2", ratelimit.Rate{Permits: 5, Interval: time.Second}).Acquire(bg, 6),
+			"set-up of no rate":         ratelimit.New(c, "r2", ratelimit.Rate{Interval: time.Second}).Acquire(bg, 1),
+			"count of a latch":          only(counted.TrySetCount(bg, 0)),
+			"parties":                   only(barrier.New(c, "b0", 0).Await(bg)),
+			"other parties":             only(barrier.New(c, "b", 3).Await(bg)),
 			"election":                  c.Election("a{b").Run(bg, nil),
 			"question about too much":   only(c.Participants(bg, redlatch.Question{Names: many})),
 			"no driver":                 only(redlatch.New(nil, redlatch.Config{})),

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -155,12 +158,12 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 		})
 		call(func(ctx context.Context) error { _, err := e.Available(ctx); return err })
 	}
-	l, r, b := c.CountDownLatch("latch"), c.RateLimiter("limiter"), c.Barrier("barrier", 2)
+	l, r, b := latch.New(c, "latch"), ratelimit.New(c, "limiter", ratelimit.Rate{}), barrier.New(c, "barrier", 2)
 	call(func(ctx context.Context) error { _, err := l.TrySetCount(ctx, 2); return err })
 	call(l.CountDown)
 	call(func(ctx context.Context) error { return l.Wait(ctx) })
 	call(func(ctx context.Context) error {
-		_, err := r.TrySetRate(ctx, redlatch.Rate{Permits: 2, Interval: time.Second})
+		_, err := r.TrySetRate(ctx, ratelimit.Rate{Permits: 2, Interval: time.Second})
 		return err
 	})
 	call(func(ctx context.Context) error { return errors.Join(r.Acquire(ctx, 2), r.Release(ctx, 1)) })

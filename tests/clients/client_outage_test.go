@@ -11,6 +11,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -58,12 +60,12 @@ func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.
 			return err
 		},
 		"rate limiter": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
-			return c.RateLimiter("rate").WithRate(redlatch.Rate{Permits: 1, Interval: 24 * time.Hour}).TryAcquire(ctx, 1, wait)
+			return ratelimit.New(c, "rate", ratelimit.Rate{Permits: 1, Interval: 24 * time.Hour}).TryAcquire(ctx, 1, wait)
 		},
 		"latch": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
 			ctx, cancel := context.WithTimeout(ctx, wait)
 			defer cancel()
-			return c.CountDownLatch("latch").Wait(ctx)
+			return latch.New(c, "latch").Wait(ctx)
 		},
 	}
 }
@@ -77,11 +79,11 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var down atomic.Bool
 				other, c := w.Client(redlatch.Config{}), away(w, &down)
-				if _, err := other.CountDownLatch("latch").TrySetCount(ctx, 1); err != nil {
+				if _, err := latch.New(other, "latch").TrySetCount(ctx, 1); err != nil {
 					t.Fatal(err)
 				}
 				w.OK(only(other.ExpirableSemaphore("exp").WithPermits(1).Acquire(ctx)))
-				w.OK(other.RateLimiter("rate").WithRate(redlatch.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
+				w.OK(ratelimit.New(other, "rate", ratelimit.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
 				held := []*redlatch.Hold{
 					w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.FairLock("fair")),
 					w.Acquire(ctx, other.GroupLock("group", []string{"a"})), w.Acquire(ctx, other.ReadWriteLock("rw").Write()),
@@ -141,7 +143,7 @@ func TestCallersThatComeOneByOneFailInTimeInAnOutage(t *testing.T) {
 	ctx := context.Background()
 	kinds := waits()
 	kinds["count down"] = func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
-		return c.CountDownLatch("latch").CountDown(ctx)
+		return latch.New(c, "latch").CountDown(ctx)
 	}
 	for name, wait := range kinds {
 		most := 13 * time.Second
@@ -183,10 +185,10 @@ func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var down atomic.Bool
 				other, c := w.Client(redlatch.Config{}), away(w, &down)
-				if _, err := other.CountDownLatch("latch").TrySetCount(ctx, 1); err != nil {
+				if _, err := latch.New(other, "latch").TrySetCount(ctx, 1); err != nil {
 					t.Fatal(err)
 				}
-				w.OK(other.RateLimiter("rate").WithRate(redlatch.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
+				w.OK(ratelimit.New(other, "rate", ratelimit.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
 				held := []*redlatch.Hold{w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.ReadWriteLock("rw").Write())}
 				first := locktest.Later(func() error { return wait(ctx, c, forEver) })
 				time.Sleep(time.Second)
@@ -222,7 +224,7 @@ func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
 			return c.Semaphore("sem").AddPermits(ctx, 1)
 		},
 		"count down": func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
-			return c.CountDownLatch("counted").CountDown(ctx)
+			return latch.New(c, "counted").CountDown(ctx)
 		},
 	}
 	for name, wait := range waits() {
@@ -236,8 +238,8 @@ func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
 				other := w.Client(redlatch.Config{})
 				w.SetPermits(other.Semaphore("sem"), 10)
 				w.Permits(other, 10)
-				w.SetRate(other.RateLimiter("rate"), redlatch.Rate{Permits: 10, Interval: time.Hour})
-				w.Latch(other.CountDownLatch("counted"), 10)
+				w.SetRate(ratelimit.New(other, "rate", ratelimit.Rate{}), ratelimit.Rate{Permits: 10, Interval: time.Hour})
+				w.Latch(latch.New(other, "counted"), 10)
 				var down atomic.Bool
 				c := w.Tapped(redlatch.Config{OutageTimeout: time.Millisecond}, &locktest.Tap{Notes: true, Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					time.Sleep(30 * time.Millisecond)
@@ -383,12 +385,12 @@ func TestAnOldFailureIsNotToldToALaterCaller(t *testing.T) {
 		time.Sleep(time.Hour)
 		ended, end := context.WithCancel(ctx)
 		end()
-		if err := c.CountDownLatch("latch").Wait(ended); !errors.Is(err, context.Canceled) || errors.Is(err, redlatch.ErrUnavailable) {
+		if err := latch.New(c, "latch").Wait(ended); !errors.Is(err, context.Canceled) || errors.Is(err, redlatch.ErrUnavailable) {
 			t.Error("before it is asked:", err)
 		}
 		short, end := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer end()
-		if err := c.CountDownLatch("latch").Wait(short); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redlatch.ErrUnavailable) {
+		if err := latch.New(c, "latch").Wait(short); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redlatch.ErrUnavailable) {
 			t.Error("while it is about to answer:", err)
 		}
 		time.Sleep(time.Minute)

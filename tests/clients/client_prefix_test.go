@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -171,8 +174,8 @@ func TestListsKeepToThePrefix(t *testing.T) {
 		holds := []*redlatch.Hold{w.Acquire(bg, a.Lock(mine)), w.Acquire(bg, plain.Lock("other:1"))}
 		permit := w.Permit(w.Permits(a, 1)) // by the name locktest.Pool
 		w.SetPermits(a.Semaphore("count"), 3)
-		w.SetRate(a.RateLimiter("rate"), redlatch.Rate{Permits: 1, Interval: time.Hour})
-		w.SetRate(plain.RateLimiter("other:rate"), redlatch.Rate{Permits: 1, Interval: time.Hour})
+		w.SetRate(ratelimit.New(a, "rate", ratelimit.Rate{}), ratelimit.Rate{Permits: 1, Interval: time.Hour})
+		w.SetRate(ratelimit.New(plain, "other:rate", ratelimit.Rate{}), ratelimit.Rate{Permits: 1, Interval: time.Hour})
 		waiter := locktest.Later(func() error { _, err := b.Lock(mine).TryAcquire(bg, time.Minute); return err })
 		time.Sleep(10 * time.Second)
 
@@ -304,20 +307,20 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 		<-p.Context().Done()
 		wantText(w, p.Err(), redlatch.ErrLost)
 
-		l := c.CountDownLatch("latch:" + mine)
+		l := latch.New(c, "latch:"+mine)
 		_, err = l.TrySetCount(bg, 1)
 		w.OK(err)
 		if err := l.Wait(soon()); err == nil || !strings.Contains(err.Error(), `"latch:app:x"`) || strings.Contains(err.Error(), "app:latch") {
 			w.Errorf("the latch: %v", err)
 		}
-		if n, err := plain.CountDownLatch("app:latch:" + mine).Count(bg); n != 1 || err != nil {
+		if n, err := latch.New(plain, "app:latch:"+mine).Count(bg); n != 1 || err != nil {
 			w.Errorf("without the prefix the count is %d, %v", n, err)
 		}
 
 		w.Server.Del(stored)
-		r := c.RateLimiter(mine)
+		r := ratelimit.New(c, mine, ratelimit.Rate{})
 		wantText(w, r.Acquire(bg, 1), redlatch.ErrUninitialized)
-		w.SetRate(r, redlatch.Rate{Permits: 1, Interval: time.Hour})
+		w.SetRate(r, ratelimit.Rate{Permits: 1, Interval: time.Hour})
 		w.OK(r.Acquire(bg, 1))
 		err = r.TryAcquire(bg, 1, 0)
 		wantText(w, err, redlatch.ErrBusy)
@@ -326,7 +329,7 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 		}
 		w.Server.FlushAll()
 
-		b := c.Barrier(mine, 2)
+		b := barrier.New(c, mine, 2)
 		wantName(w, "the barrier", b.Name())
 		_, err = b.Await(soon())
 		wantText(w, err, redlatch.ErrBusy)

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -99,7 +101,7 @@ func TestANonceGivesALockOnce(t *testing.T) {
 // A client that uses both names of what they share is told, and so nobody waits for
 // what is free, or gets permits that were given.
 func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
-	rate := redlatch.Rate{Permits: 1, Interval: time.Second}
+	rate := ratelimit.Rate{Permits: 1, Interval: time.Second}
 	used := map[string]func(c *redlatch.Client, name string) error{
 		"fair locks": func(c *redlatch.Client, name string) error {
 			return c.FairLock(name).Do(bg, func(context.Context) error { return nil })
@@ -108,7 +110,7 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 			return c.ReadWriteLock(name).PreferWriters().Read().Do(bg, func(context.Context) error { return nil })
 		},
 		"rate limiters": func(c *redlatch.Client, name string) error {
-			_, err := c.RateLimiter(name).TrySetRate(bg, rate)
+			_, err := ratelimit.New(c, name, ratelimit.Rate{}).TrySetRate(bg, rate)
 			return err
 		},
 		"expirable semaphores": func(c *redlatch.Client, name string) error {
@@ -116,7 +118,7 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 			return err
 		},
 		"barriers": func(c *redlatch.Client, name string) error {
-			_, err := c.Barrier(name, 1).Await(bg)
+			_, err := barrier.New(c, name, 1).Await(bg)
 			return err
 		},
 	}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -307,7 +309,9 @@ func TestWhatCannotSucceedIsToldAsRefused(t *testing.T) {
 			return err
 		},
 		"bad number": func(_ *locktest.World, c *redlatch.Client) error { return c.Semaphore("jobs").Acquire(bg, -1) },
-		"no rate":    func(_ *locktest.World, c *redlatch.Client) error { return c.RateLimiter("api").TryAcquire(bg, 1, 0) },
+		"no rate": func(_ *locktest.World, c *redlatch.Client) error {
+			return ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(bg, 1, 0)
+		},
 		"no permits": func(w *locktest.World, c *redlatch.Client) error {
 			_, err := c.ExpirableSemaphore("pool").Acquire(bg)
 			w.WantErr(err, redlatch.ErrUninitialized)
@@ -339,7 +343,7 @@ func TestWhatCannotSucceedIsToldAsRefused(t *testing.T) {
 func TestABrokenBarrierIsToldAsBroken(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)
-		b := w.Client(redlatch.Config{}, o.events).Barrier("step", 2)
+		b := barrier.New(w.Client(redlatch.Config{}, o.events), "step", 2)
 		done := locktest.Later(func() error {
 			_, err := b.Await(bg)
 			return err
@@ -347,7 +351,7 @@ func TestABrokenBarrierIsToldAsBroken(t *testing.T) {
 		synctest.Wait()
 		w.OK(b.Reset(bg))
 		err := <-done
-		if e := o.outcome(); !errors.Is(err, redlatch.ErrBroken) || e.Outcome != observe.OutcomeBroken {
+		if e := o.outcome(); !errors.Is(err, barrier.ErrBroken) || e.Outcome != observe.OutcomeBroken {
 			t.Errorf("%v is told as %+v", err, e)
 		}
 	})
@@ -377,7 +381,7 @@ func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w.SetPermits(c.Semaphore("jobs"), 2)
 		w.Permits(c, 2)
-		w.SetRate(c.RateLimiter("api"), redlatch.Rate{Permits: 5, Interval: 50 * time.Millisecond})
+		w.SetRate(ratelimit.New(c, "api", ratelimit.Rate{}), ratelimit.Rate{Permits: 5, Interval: 50 * time.Millisecond})
 		acquires := func(c *redlatch.Client) []func(ctx context.Context, wait time.Duration) (held, error) {
 			var all []func(ctx context.Context, wait time.Duration) (held, error)
 			for name, of := range locktest.TypesOfLock {
@@ -397,7 +401,7 @@ func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 					return some(c.ExpirableSemaphore(locktest.Pool).TryAcquire(ctx, wait))
 				},
 				func(ctx context.Context, wait time.Duration) (held, error) {
-					return nil, c.RateLimiter("api").TryAcquire(ctx, 1, wait)
+					return nil, ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(ctx, 1, wait)
 				})
 		}
 		all := append(acquires(c), acquires(other)...)

@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -69,22 +72,22 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 		},
 		"limiter": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
-			w.SetRate(other.RateLimiter("api"), redlatch.Rate{Permits: 3, Interval: time.Hour})
+			w.SetRate(ratelimit.New(other, "api", ratelimit.Rate{}), ratelimit.Rate{Permits: 3, Interval: time.Hour})
 			want := observe.AcquireStartEvent{Name: "api", Kind: redlatch.KindRateLimiter, N: 3}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				if wait == forEver {
-					return nil, c.RateLimiter("api").Acquire(ctx, 3)
+					return nil, ratelimit.New(c, "api", ratelimit.Rate{}).Acquire(ctx, 3)
 				}
-				return nil, c.RateLimiter("api").TryAcquire(ctx, 3, wait)
-			}, func() { w.OK(other.RateLimiter("api").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
+				return nil, ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(ctx, 3, wait)
+			}, func() { w.OK(ratelimit.New(other, "api", ratelimit.Rate{}).Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
 		},
 		"latch": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
 			want := observe.AcquireStartEvent{Name: "ready", Kind: redlatch.KindLatch}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
-				return nil, c.CountDownLatch("ready").Wait(ctx)
+				return nil, latch.New(c, "ready").Wait(ctx)
 			}, func() {
-				_, err := other.CountDownLatch("ready").TrySetCount(bg, 1)
+				_, err := latch.New(other, "ready").TrySetCount(bg, 1)
 				w.OK(err)
 			}, nil, []*redlatch.Client{c}}
 		},
@@ -92,9 +95,9 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
 			want := observe.AcquireStartEvent{Name: "step", Kind: redlatch.KindBarrier}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
-				_, err := c.Barrier("step", 2).Await(ctx)
+				_, err := barrier.New(c, "step", 2).Await(ctx)
 				return nil, err
-			}, func() {}, func() { go func() { _, _ = other.Barrier("step", 2).Await(bg) }() }, []*redlatch.Client{c}}
+			}, func() {}, func() { go func() { _, _ = barrier.New(other, "step", 2).Await(bg) }() }, []*redlatch.Client{c}}
 		},
 	}
 	kinds := map[string]struct {

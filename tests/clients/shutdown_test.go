@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -122,11 +125,11 @@ func TestNothingIsAcquiredAfterShutdownHasBegun(t *testing.T) {
 		sem, permits := w.Semaphore(c, 1), w.Permits(c, 1)
 		w.OK(sem.Acquire(bg, 1))
 		permit := w.Permit(permits)
-		latch := w.Latch(c.CountDownLatch("latch"), 2)
-		limiter := c.RateLimiter("api")
-		w.SetRate(limiter, redlatch.Rate{Permits: 1, Interval: time.Hour})
+		l := w.Latch(latch.New(c, "latch"), 2)
+		limiter := ratelimit.New(c, "api", ratelimit.Rate{})
+		w.SetRate(limiter, ratelimit.Rate{Permits: 1, Interval: time.Hour})
 		w.TakeRate(limiter, 1)
-		barrier := c.Barrier("meeting", 2)
+		b := barrier.New(c, "meeting", 2)
 		owner := redlatch.WithOwner(bg)
 		owned := w.Acquire(owner, c.Lock("owned"))
 
@@ -140,9 +143,9 @@ func TestNothingIsAcquiredAfterShutdownHasBegun(t *testing.T) {
 			"fair":      func() error { _, err := c.FairLock("busy fair").Acquire(bg); return err },
 			"semaphore": func() error { return sem.Acquire(bg, 1) },
 			"permit":    func() error { _, err := permits.Acquire(bg); return err },
-			"latch":     func() error { return latch.Wait(bg) },
+			"latch":     func() error { return l.Wait(bg) },
 			"rate":      func() error { return limiter.Acquire(bg, 1) },
-			"barrier":   func() error { _, err := barrier.Await(bg); return err },
+			"barrier":   func() error { _, err := b.Await(bg); return err },
 			"free":      func() error { _, err := c.Lock("free").Acquire(bg); return err },
 			"do":        func() error { return c.Lock("free").Do(bg, func(context.Context) error { panic("it ran") }) },
 			"multi": func() error {
@@ -206,9 +209,9 @@ func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 		w.OK(sem.Acquire(bg, 2))
 		leased, detached := w.Permit(permits), w.Permit(permits)
 		id := w.Detach(detached)
-		latch := w.Latch(c.CountDownLatch("latch"), 2)
-		limiter := c.RateLimiter("api")
-		w.SetRate(limiter, redlatch.Rate{Permits: 3, Interval: time.Hour})
+		l := w.Latch(latch.New(c, "latch"), 2)
+		limiter := ratelimit.New(c, "api", ratelimit.Rate{})
+		w.SetRate(limiter, ratelimit.Rate{Permits: 3, Interval: time.Hour})
 		w.TakeRate(limiter, 2)
 		down := locktest.Later(func() error { return c.Shutdown(bg) })
 		synctest.Wait()
@@ -221,13 +224,13 @@ func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 		w.OK(sem.Release(bg, 1))
 		_, err := sem.ReleaseIfExists(bg, 1)
 		w.OK(err)
-		w.OK(latch.CountDown(bg))
+		w.OK(l.CountDown(bg))
 		w.OK(limiter.Release(bg, 1))
 		w.OK(permits.Release(bg, id))
 		if n, err := sem.Available(bg); err != nil || n != 2 {
 			t.Errorf("semaphore: %d, %v", n, err)
 		}
-		if n, err := latch.Count(bg); err != nil || n != 1 {
+		if n, err := l.Count(bg); err != nil || n != 1 {
 			t.Errorf("latch: %d, %v", n, err)
 		}
 		if n, err := limiter.Available(bg); err != nil || n != 2 {
@@ -240,7 +243,7 @@ func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 		w.WantPermits(3, 0)
 		w.Release(h)
 		w.OK(<-down)
-		w.WantErr(latch.CountDown(bg), redlatch.ErrClosed)
+		w.WantErr(l.CountDown(bg), redlatch.ErrClosed)
 		_, err = sem.Available(bg)
 		w.WantErr(err, redlatch.ErrClosed)
 	})

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -156,9 +158,9 @@ func (l *syncLife) call(ctx context.Context, method string, s golden.Step) (stri
 	case "semaphore":
 		ok, n, err = onSemaphore(ctx, c.Semaphore(l.name), method, s)
 	case "latch":
-		ok, n, err = onLatch(ctx, c.CountDownLatch(l.name), method, s)
+		ok, n, err = onLatch(ctx, latch.New(c, l.name), method, s)
 	case "rate":
-		ok, n, err = onRate(ctx, c.RateLimiter(l.name), method, s)
+		ok, n, err = onRate(ctx, ratelimit.New(c, l.name, ratelimit.Rate{}), method, s)
 	case "permits":
 		if slices.Contains([]string{"acquire", "tryAcquire"}, method) {
 			permits, err := acquirePermits(ctx, c.ExpirableSemaphore(l.name, redlatch.Lease(s.Lease())), method, s)
@@ -205,7 +207,7 @@ func onSemaphore(ctx context.Context, s *redlatch.Semaphore, method string, step
 	return did(unknown(method))
 }
 
-func onLatch(ctx context.Context, l *redlatch.CountDownLatch, method string, step golden.Step) (bool, int, error) {
+func onLatch(ctx context.Context, l *latch.Latch, method string, step golden.Step) (bool, int, error) {
 	switch method {
 	case "await":
 		return did(l.Wait(ctx))
@@ -221,8 +223,8 @@ func onLatch(ctx context.Context, l *redlatch.CountDownLatch, method string, ste
 	return did(unknown(method))
 }
 
-func onRate(ctx context.Context, l *redlatch.RateLimiter, method string, step golden.Step) (bool, int, error) {
-	r := redlatch.Rate{
+func onRate(ctx context.Context, l *ratelimit.Limiter, method string, step golden.Step) (bool, int, error) {
+	r := ratelimit.Rate{
 		Permits:   step.N,
 		Interval:  time.Duration(step.IntervalMs) * time.Millisecond,
 		PerClient: step.PerClient,

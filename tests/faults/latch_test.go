@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -21,7 +23,7 @@ func TestLatchAndBarrier(t *testing.T) {
 
 func (s *story) latchReleasesAThousand() {
 	t := s.T
-	l, other := s.c.CountDownLatch(s.lock), s.other.CountDownLatch(s.lock)
+	l, other := latch.New(s.c, s.lock), latch.New(s.other, s.lock)
 	if set, err := l.TrySetCount(bg, 2); !set || err != nil {
 		t.Fatal(set, err)
 	}
@@ -63,7 +65,7 @@ func (s *story) barrierGoesRoundAndRound() {
 	var mu sync.Mutex
 	var last [rounds]int
 	for i := range parties {
-		b := clients[i%2].Barrier(s.lock, parties)
+		b := barrier.New(clients[i%2], s.lock, parties)
 		wg.Go(func() {
 			for round := range rounds {
 				soon, cancel := context.WithTimeout(bg, locktest.Generous)
@@ -88,20 +90,20 @@ func (s *story) barrierGoesRoundAndRound() {
 		}
 	}
 	// One leaves, one is late.
-	x := arrivingFor(clients[0].Barrier(s.lock, 2), locktest.Generous)
-	y := arrivingFor(clients[1].Barrier(s.lock, 3), locktest.Generous)
+	x := arrivingFor(barrier.New(clients[0], s.lock, 2), locktest.Generous)
+	y := arrivingFor(barrier.New(clients[1], s.lock, 3), locktest.Generous)
 	if err := <-x; err == nil {
 		t.Error("two parties instead of four")
 	}
 	if err := <-y; err == nil {
 		t.Error("three parties instead of four")
 	}
-	x = arrivingFor(clients[0].Barrier(s.lock, parties), locktest.Generous)
-	y = arrivingFor(clients[1].Barrier(s.lock, parties), 200*time.Millisecond)
+	x = arrivingFor(barrier.New(clients[0], s.lock, parties), locktest.Generous)
+	y = arrivingFor(barrier.New(clients[1], s.lock, parties), 200*time.Millisecond)
 	if err := <-y; err == nil {
 		t.Error("two of four have gone")
 	}
-	if err := clients[1].Barrier(s.lock, parties).Reset(bg); err != nil { // should x have come later
+	if err := barrier.New(clients[1], s.lock, parties).Reset(bg); err != nil { // should x have come later
 		t.Error(err)
 	}
 	if err := <-x; err == nil {
@@ -118,7 +120,7 @@ func (s *story) forget() {
 	}
 }
 
-func arrivingFor(b *redlatch.Barrier, d time.Duration) <-chan error {
+func arrivingFor(b *barrier.Barrier, d time.Duration) <-chan error {
 	return locktest.Later(func() error {
 		ctx, cancel := context.WithTimeout(bg, d)
 		defer cancel()

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
-func (w *world) goLatch() *redlatch.CountDownLatch { return w.goClient().CountDownLatch(w.name) }
+func (w *world) goLatch() *latch.Latch { return latch.New(w.goClient(), w.name) }
 
 // left checks what each side says of the latch's count.
 func (w *world) left(want int) {

@@ -147,8 +147,8 @@ func (m *monitor) awaitScripts(n int) {
 }
 
 var (
-	requestID = regexp.MustCompile(`[0-9a-f]{32}`)
-	latch     = "redisson_unlock_latch"
+	requestID   = regexp.MustCompile(`[0-9a-f]{32}`)
+	unlockLatch = "redisson_unlock_latch"
 )
 
 // plain replaces what differs from run to run.
@@ -212,7 +212,7 @@ func (m *monitor) note(s *golden.Step) {
 			args := sinceNow(now, m.plain(c.args))
 			args[0] = verb
 			switch {
-			case len(args) > 1 && strings.HasPrefix(args[1], latch):
+			case len(args) > 1 && strings.HasPrefix(args[1], unlockLatch):
 				args = withoutLatchTTL(args)
 			case verb == "pexpire":
 				ttl, _ := strconv.ParseInt(args[2], 10, 64)
@@ -231,7 +231,7 @@ func (m *monitor) note(s *golden.Step) {
 			args := m.withoutRandom(c.args[3+n:])
 			now = m.now(args)
 			keys, args := m.plain(c.args[3:3+n]), sinceNow(now, m.plain(args))
-			if slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, latch) }) {
+			if slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, unlockLatch) }) {
 				args = withoutLatchTTL(args)
 			}
 			s.Scripts = append(s.Scripts, golden.Script{Keys: strings.Join(keys, " "), Args: strings.Join(args, " ")})
@@ -251,7 +251,7 @@ func (m *monitor) keys() map[string]golden.Hash {
 	list, _ := m.w.server.MustDo("KEYS", "*").([]any)
 	for _, k := range list {
 		key := k.(string)
-		if strings.HasPrefix(key, latch) || strings.HasPrefix(key, "redlatch_client:") {
+		if strings.HasPrefix(key, unlockLatch) || strings.HasPrefix(key, "redlatch_client:") {
 			continue
 		}
 		h := m.value(key, now)

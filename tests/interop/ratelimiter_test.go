@@ -12,14 +12,17 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
-func (w *world) goRate() *redlatch.RateLimiter { return w.goClient().RateLimiter(w.name) }
+func (w *world) goRate() *ratelimit.Limiter {
+	return ratelimit.New(w.goClient(), w.name, ratelimit.Rate{})
+}
 
 // rate checks what rate each side sees. Of the keep-alive time Redisson says
 // nothing.
-func (w *world) rate(want redlatch.Rate) {
+func (w *world) rate(want ratelimit.Rate) {
 	w.t.Helper()
 	if got, err := w.goRate().Config(w.ctx); err != nil || got != want {
 		w.t.Errorf("Go sees the rate %+v, %v, want %+v", got, err, want)
@@ -31,7 +34,7 @@ func (w *world) rate(want redlatch.Rate) {
 }
 
 // javaSets calls trySetRate or setRate.
-func (w *world) javaSets(method string, r redlatch.Rate) bool {
+func (w *world) javaSets(method string, r ratelimit.Rate) bool {
 	w.t.Helper()
 	return w.javaSync("t1").call(method, peer.Call{Rate: peer.Rate(r)}).OK
 }
@@ -50,10 +53,10 @@ func TestRateOfBoth(t *testing.T) { eachOf(t, peer.RateLimiter, rateOfBoth) }
 
 func rateOfBoth(t *testing.T, w *world) {
 	l, j := w.goRate(), w.javaSync("t1")
-	slow := redlatch.Rate{Permits: 5, Interval: long}
+	slow := ratelimit.Rate{Permits: 5, Interval: long}
 	w.yes(l.TrySetRate(w.ctx, slow))
 	w.rate(slow)
-	if w.javaSets("trySetRate", redlatch.Rate{Permits: 9, Interval: short}) {
+	if w.javaSets("trySetRate", ratelimit.Rate{Permits: 9, Interval: short}) {
 		t.Error("Java set a rate beside Go's")
 	}
 	j.answers(true, "tryAcquire", 2)
@@ -77,15 +80,15 @@ func rateOfBoth(t *testing.T, w *world) {
 		t.Error("Java cannot set a rate")
 	}
 	w.rate(slow)
-	w.no(l.TrySetRate(w.ctx, redlatch.Rate{Permits: 9, Interval: short}))
+	w.no(l.TrySetRate(w.ctx, ratelimit.Rate{Permits: 9, Interval: short}))
 	w.must(l.TryAcquire(w.ctx, 5, 0))
 	j.answers(false, "tryAcquire", 1)
-	more := redlatch.Rate{Permits: 7, Interval: long}
+	more := ratelimit.Rate{Permits: 7, Interval: long}
 	w.must(l.UpdateRate(w.ctx, more)) // and what was taken still counts
 	w.rate(more)
 	w.canTake(2)
 	if w.newest() {
-		most := redlatch.Rate{Permits: 9, Interval: long}
+		most := ratelimit.Rate{Permits: 9, Interval: long}
 		if !w.javaSets("updateRate", most) {
 			t.Error("Java cannot update a rate")
 		}
@@ -126,7 +129,7 @@ func rateOfBoth(t *testing.T, w *world) {
 func TestRatePerClient(t *testing.T) {
 	eachOf(t, peer.RateLimiter, func(t *testing.T, w *world) {
 		l, j := w.goRate(), w.javaSync("t1")
-		each := redlatch.Rate{Permits: 3, Interval: long, PerClient: true}
+		each := ratelimit.Rate{Permits: 3, Interval: long, PerClient: true}
 		if !w.javaSets("trySetRate", each) {
 			t.Error("Java cannot set a rate")
 		}
@@ -156,7 +159,7 @@ func TestRatePerClient(t *testing.T) {
 func TestRateKeepAlive(t *testing.T) {
 	eachOf(t, peer.RateLimiter, func(t *testing.T, w *world) {
 		l, j := w.goRate(), w.javaSync("t1")
-		r := redlatch.Rate{Permits: 5, Interval: time.Second, KeepAlive: short}
+		r := ratelimit.Rate{Permits: 5, Interval: time.Second, KeepAlive: short}
 		inUse := func(what string, use func()) {
 			t.Helper()
 			time.Sleep(short / 10)
@@ -199,7 +202,7 @@ func TestRateWaits(t *testing.T) {
 	eachOf(t, peer.RateLimiter, func(t *testing.T, w *world) {
 		const interval = 700 * time.Millisecond
 		l, j := w.goRate(), w.javaSync("t1")
-		w.yes(l.TrySetRate(w.ctx, redlatch.Rate{Permits: 2, Interval: interval}))
+		w.yes(l.TrySetRate(w.ctx, ratelimit.Rate{Permits: 2, Interval: interval}))
 		// Nothing is given in less than an interval from the last time on.
 		earliest := time.Now()
 		took := func(what string, f func()) {
@@ -253,7 +256,7 @@ func (m *monitor) grants(permits string) (all []granted) {
 func TestRateIsShared(t *testing.T) {
 	eachOf(t, peer.RateLimiter, func(t *testing.T, w *world) {
 		const rate, interval, intervals = 12, 300 * time.Millisecond, 8
-		w.yes(w.goRate().TrySetRate(w.ctx, redlatch.Rate{Permits: rate, Interval: interval}))
+		w.yes(w.goRate().TrySetRate(w.ctx, ratelimit.Rate{Permits: rate, Interval: interval}))
 		w.javaClient() // takes its time
 		m := newMonitor(w, "", nil)
 		end := time.Now().Add(intervals * interval)
@@ -263,7 +266,7 @@ func TestRateIsShared(t *testing.T) {
 			return w.ctx.Err() == nil && (byGo.Load() == 0 || byJava.Load() == 0 || sum.Load() < rate*intervals/2)
 		}
 		for i := range 2 {
-			l := w.anotherGo().RateLimiter(w.name)
+			l := ratelimit.New(w.anotherGo(), w.name, ratelimit.Rate{})
 			j := w.javaSync("t" + strconv.Itoa(i))
 			take := func(what string, count *atomic.Int64, f func(n int) error) {
 				all = append(all, w.start(what, func() error {

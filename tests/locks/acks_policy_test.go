@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -285,15 +288,15 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			p, err = e.Acquire(bg)
 			w.OK(err)
 			w.OK(e.Release(bg, p.ID()))
-			latch := c.CountDownLatch("latch")
-			_, err = latch.TrySetCount(bg, 1)
-			w.OK(errors.Join(err, latch.CountDown(bg)))
-			rate := c.RateLimiter("rate")
-			_, err = rate.TrySetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second})
-			w.OK(errors.Join(err, rate.Acquire(bg, 1), rate.Release(bg, 1), rate.SetRate(bg, redlatch.Rate{Permits: 2, Interval: time.Second})))
-			barrier := c.Barrier("barrier", 1)
-			_, err = barrier.Await(bg)
-			w.OK(errors.Join(err, barrier.Reset(bg)))
+			counted := latch.New(c, "latch")
+			_, err = counted.TrySetCount(bg, 1)
+			w.OK(errors.Join(err, counted.CountDown(bg)))
+			rate := ratelimit.New(c, "rate", ratelimit.Rate{})
+			_, err = rate.TrySetRate(bg, ratelimit.Rate{Permits: 1, Interval: time.Second})
+			w.OK(errors.Join(err, rate.Acquire(bg, 1), rate.Release(bg, 1), rate.SetRate(bg, ratelimit.Rate{Permits: 2, Interval: time.Second})))
+			b := barrier.New(c, "barrier", 1)
+			_, err = b.Await(bg)
+			w.OK(errors.Join(err, b.Reset(bg)))
 			got := d.Takes()
 			slices.Sort(got)
 			got = slices.Compact(got)

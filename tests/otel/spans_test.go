@@ -17,7 +17,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -275,14 +278,14 @@ func TestTheSpansOfEveryTypeEnd(t *testing.T) {
 			return err
 		}, 0},
 		"limiter": {redlatch.KindRateLimiter, func(w *locktest.World, c *redlatch.Client) error {
-			w.SetRate(c.RateLimiter("api"), redlatch.Rate{Permits: 3, Interval: time.Hour})
-			return c.RateLimiter("api").Acquire(bg, 3)
+			w.SetRate(ratelimit.New(c, "api", ratelimit.Rate{}), ratelimit.Rate{Permits: 3, Interval: time.Hour})
+			return ratelimit.New(c, "api", ratelimit.Rate{}).Acquire(bg, 3)
 		}, 0},
 		"latch": {redlatch.KindLatch, func(_ *locktest.World, c *redlatch.Client) error {
-			return c.CountDownLatch("ready").Wait(bg)
+			return latch.New(c, "ready").Wait(bg)
 		}, 0},
 		"barrier": {redlatch.KindBarrier, func(_ *locktest.World, c *redlatch.Client) error {
-			_, err := c.Barrier("step", 1).Await(bg)
+			_, err := barrier.New(c, "step", 1).Await(bg)
 			return err
 		}, 0},
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -47,7 +48,9 @@ func TestRunEndsWithWhatElseItsLeaderSays(t *testing.T) {
 		"a wait that it ended": {says: func(ctx context.Context, c *redlatch.Client) error {
 			return c.Lock("other").Do(ctx, func(context.Context) error { return nil })
 		}},
-		"a take that it ended":  {says: func(ctx context.Context, c *redlatch.Client) error { return c.RateLimiter("other").Acquire(ctx, 1) }},
+		"a take that it ended": {says: func(ctx context.Context, c *redlatch.Client) error {
+			return ratelimit.New(c, "other", ratelimit.Rate{}).Acquire(ctx, 1)
+		}},
 		"another one":           {sad: true, says: func(context.Context, *redlatch.Client) error { return sad }},
 		"another one beside it": {sad: true, says: func(ctx context.Context, _ *redlatch.Client) error { return errors.Join(ctx.Err(), sad) }},
 		"another one deep in it": {sad: true, says: func(ctx context.Context, _ *redlatch.Client) error {

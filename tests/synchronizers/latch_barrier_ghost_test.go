@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -26,7 +27,7 @@ func TestABarrierDoesNotTripWithOneThatLeftInALongOutage(t *testing.T) {
 			}
 			return next()
 		}})
-		b := c.Barrier("orders", 2)
+		b := barrier.New(c, "orders", 2)
 		ghost := arriving(b, bg)
 		cut.Store(true)
 		cannotLeave.Store(true)
@@ -56,7 +57,7 @@ func TestLeavingABarrierIsToldHoweverLongThatTakes(t *testing.T) {
 		}})
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
-		b, other := c.Barrier("orders", 5), w.Client(redlatch.Config{}).Barrier("orders", 5)
+		b, other := barrier.New(c, "orders", 5), barrier.New(w.Client(redlatch.Config{}), "orders", 5)
 		limit, stop := context.WithTimeout(bg, time.Hour)
 		defer stop()
 		x, y, leaving, later := arriving(other, limit), arriving(b, limit), arriving(b, ctx), arriving(b, ctx)
@@ -69,7 +70,7 @@ func TestLeavingABarrierIsToldHoweverLongThatTakes(t *testing.T) {
 		cannotLeave.Store(false)
 		start := time.Now()
 		for _, waiting := range []<-chan arrived{x, y} {
-			if a := wantBroken(w, waiting, redlatch.BrokenLeft, c.ID()); a.at.Sub(start) > 5*time.Second {
+			if a := wantBroken(w, waiting, barrier.BrokenLeft, c.ID()); a.at.Sub(start) > 5*time.Second {
 				t.Errorf("told after %v", a.at.Sub(start))
 			}
 		}
@@ -88,7 +89,7 @@ func TestAnArrivalIsNotCountedAgainWhenItsGenerationIsForgotten(t *testing.T) {
 			}
 			return next()
 		}})
-		b, other := c.Barrier("orders", 2), w.Client(redlatch.Config{}).Barrier("orders", 2)
+		b, other := barrier.New(c, "orders", 2), barrier.New(w.Client(redlatch.Config{}), "orders", 2)
 		wantTogether(w, arriving(other, bg), arriving(b, bg))
 		lost.Store(true)
 		limit, stop := context.WithTimeout(bg, time.Hour)
@@ -104,7 +105,7 @@ func TestAnArrivalIsNotCountedAgainWhenItsGenerationIsForgotten(t *testing.T) {
 		}
 		lost.Store(false)
 		y := arriving(other, limit)
-		wantBroken(w, x, redlatch.BrokenGone, "")
+		wantBroken(w, x, barrier.BrokenGone, "")
 		time.Sleep(5 * time.Second)
 		wantStill(w, y)
 	})
@@ -113,7 +114,7 @@ func TestAnArrivalIsNotCountedAgainWhenItsGenerationIsForgotten(t *testing.T) {
 // How generations have ended is one key, of a hundred fields.
 func TestEndedGenerationsAreOneBoundedRecord(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		a, b := w.Client(redlatch.Config{}).Barrier("orders", 2), w.Client(redlatch.Config{}).Barrier("orders", 2)
+		a, b := barrier.New(w.Client(redlatch.Config{}), "orders", 2), barrier.New(w.Client(redlatch.Config{}), "orders", 2)
 		for range 250 {
 			wantTogether(w, arriving(a, bg), arriving(b, bg))
 		}
@@ -129,18 +130,18 @@ func TestEndedGenerationsAreOneBoundedRecord(t *testing.T) {
 // A reset whose answer is lost breaks one generation, however long ago that was when
 // it is sent again, and whoever has reset the barrier since: not the next one, too.
 func TestAResetWithALostReplyIsDoneOnce(t *testing.T) {
-	for name, since := range map[string]func(w *locktest.World, other *redlatch.Barrier){
-		"forgotten after a minute": func(*locktest.World, *redlatch.Barrier) { time.Sleep(2 * time.Minute) },
-		"forgotten after many others": func(w *locktest.World, other *redlatch.Barrier) {
+	for name, since := range map[string]func(w *locktest.World, other *barrier.Barrier){
+		"forgotten after a minute": func(*locktest.World, *barrier.Barrier) { time.Sleep(2 * time.Minute) },
+		"forgotten after many others": func(w *locktest.World, other *barrier.Barrier) {
 			for range 150 {
 				wantTogether(w, arriving(other, bg), arriving(other, bg))
 			}
 		},
-		"reset by another": func(w *locktest.World, other *redlatch.Barrier) {
+		"reset by another": func(w *locktest.World, other *barrier.Barrier) {
 			w.OK(other.Reset(bg))
 			time.Sleep(2 * time.Minute)
 		},
-		"made anew": func(w *locktest.World, other *redlatch.Barrier) {
+		"made anew": func(w *locktest.World, other *barrier.Barrier) {
 			w.Server.FlushAll()
 			wantTogether(w, arriving(other, bg), arriving(other, bg))
 		},
@@ -170,13 +171,13 @@ func TestAResetWithALostReplyIsDoneOnce(t *testing.T) {
 						x.Mu.Unlock()
 						return fate.Of(next)
 					}})
-					other := w.Client(redlatch.Config{}).Barrier("orders", 2)
+					other := barrier.New(w.Client(redlatch.Config{}), "orders", 2)
 					y := arriving(other, bg)
 					set(executed)
-					reset := locktest.Later(func() error { return c.Barrier("orders", 2).Reset(bg) })
+					reset := locktest.Later(func() error { return barrier.New(c, "orders", 2).Reset(bg) })
 					synctest.Wait()
 					since(w, other)
-					if y := <-y; !errors.Is(y.err, redlatch.ErrBroken) {
+					if y := <-y; !errors.Is(y.err, barrier.ErrBroken) {
 						t.Fatalf("the generation of before: %v", y.err)
 					}
 					y = arriving(other, bg)
@@ -203,10 +204,10 @@ func TestWhoWasResetNeedNotAskWhichGenerationGathers(t *testing.T) {
 			}
 			return next()
 		}})
-		b, other := c.Barrier("orders", 2), w.Client(redlatch.Config{}).Barrier("orders", 2)
+		b, other := barrier.New(c, "orders", 2), barrier.New(w.Client(redlatch.Config{}), "orders", 2)
 		x := arriving(b, bg)
 		w.OK(other.Reset(bg))
-		wantBroken(w, x, redlatch.BrokenReset, "")
+		wantBroken(w, x, barrier.BrokenReset, "")
 		arrivals.Store(0)
 		wantTogether(w, arriving(b, bg), arriving(other, bg))
 		if n := arrivals.Load(); n != 1 {

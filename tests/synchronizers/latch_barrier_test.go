@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -25,7 +26,7 @@ type arrived struct {
 	at    time.Time
 }
 
-func arriving(b *redlatch.Barrier, ctx context.Context) <-chan arrived {
+func arriving(b *barrier.Barrier, ctx context.Context) <-chan arrived {
 	c := locktest.Later(func() arrived {
 		i, err := b.Await(ctx)
 		return arrived{i, err, time.Now()}
@@ -55,11 +56,11 @@ func wantTogether(w *locktest.World, all ...<-chan arrived) {
 	}
 }
 
-func wantBroken(w *locktest.World, c <-chan arrived, reason redlatch.BreakReason, by string) arrived {
+func wantBroken(w *locktest.World, c <-chan arrived, reason barrier.BreakReason, by string) arrived {
 	w.Helper()
 	a := <-c
-	var broken *redlatch.BrokenError
-	if !errors.As(a.err, &broken) || !errors.Is(a.err, redlatch.ErrBroken) || broken.Reason != reason || !strings.HasPrefix(broken.By, by) || a.index != -1 {
+	var broken *barrier.BrokenError
+	if !errors.As(a.err, &broken) || !errors.Is(a.err, barrier.ErrBroken) || broken.Reason != reason || !strings.HasPrefix(broken.By, by) || a.index != -1 {
 		w.Fatalf("got %d, %v; want one that is broken by %q, %s", a.index, a.err, reason, by)
 	}
 	return a
@@ -83,8 +84,8 @@ func TestABarrierLetsGenerationAfterGenerationGo(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 				for range 5 {
-					x := arriving(a.Barrier(name, 3), bg)
-					y := arriving(b.Barrier(name, 3), bg)
+					x := arriving(barrier.New(a, name, 3), bg)
+					y := arriving(barrier.New(b, name, 3), bg)
 					for _, key := range w.Keys() { // a cluster wants them together
 						if !strings.HasPrefix(key, "redlatch_barrier") || wire.Slot(key) != wire.Slot(name) {
 							t.Errorf("the key %s lies elsewhere", key)
@@ -92,7 +93,7 @@ func TestABarrierLetsGenerationAfterGenerationGo(t *testing.T) {
 					}
 					time.Sleep(20 * time.Second)
 					wantStill(w, x, y)
-					z := arriving(a.Barrier(name, 3), bg)
+					z := arriving(barrier.New(a, name, 3), bg)
 					if i := <-z; i.index != 0 || i.err != nil {
 						t.Fatalf("the last one got %d, %v", i.index, i.err)
 					} else {
@@ -119,7 +120,7 @@ func TestABarrierInALoop(t *testing.T) {
 		leaders := make([]int, rounds)
 		var wg sync.WaitGroup
 		for range parties / 2 {
-			b := w.ClientOver(time.Millisecond, redlatch.Config{}).Barrier("orders", parties)
+			b := barrier.New(w.ClientOver(time.Millisecond, redlatch.Config{}), "orders", parties)
 			for range 2 {
 				wg.Go(func() {
 					for i := range rounds {
@@ -156,29 +157,29 @@ func TestAGenerationIsBrokenByOneThatIsMissing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wait   time.Duration
 		leave  func(w *locktest.World, p *parties)
-		reason redlatch.BreakReason
+		reason barrier.BreakReason
 		within time.Duration
 	}{
 		"context": {time.Hour, func(w *locktest.World, p *parties) {
 			p.cancel()
 			w.WantErr((<-p.leaver).err, context.Canceled, redlatch.ErrBusy)
-		}, redlatch.BrokenLeft, 10 * time.Millisecond},
+		}, barrier.BrokenLeft, 10 * time.Millisecond},
 		"deadline": {time.Second, func(w *locktest.World, p *parties) {
 			err := (<-p.leaver).err
 			w.WantErr(err, redlatch.ErrBusy, context.DeadlineExceeded)
 			if !strings.Contains(err.Error(), `not all parties have come to barrier "orders"`) {
 				w.Errorf("says %v", err)
 			}
-		}, redlatch.BrokenLeft, 1010 * time.Millisecond},
+		}, barrier.BrokenLeft, 1010 * time.Millisecond},
 		"close": {time.Hour, func(w *locktest.World, p *parties) {
 			if err := p.x.Close(); err != nil {
 				w.Error(err)
 			}
 			w.WantErr((<-p.leaver).err, redlatch.ErrClosed)
-		}, redlatch.BrokenLeft, 10 * time.Millisecond},
+		}, barrier.BrokenLeft, 10 * time.Millisecond},
 		"death": {time.Hour, func(w *locktest.World, p *parties) {
 			p.x.Dead.Store(true)
-		}, redlatch.BrokenDead, 33 * time.Second},
+		}, barrier.BrokenDead, 33 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
@@ -186,12 +187,12 @@ func TestAGenerationIsBrokenByOneThatIsMissing(t *testing.T) {
 				ctx, cancel := context.WithTimeout(bg, tt.wait)
 				p.cancel = cancel
 				defer cancel()
-				others := []<-chan arrived{arriving(p.a.Barrier("orders", 4), bg), arriving(p.a.Barrier("orders", 4), bg), arriving(p.b.Barrier("orders", 4), bg)}
-				p.leaver = arriving(p.x.Barrier("orders", 4), ctx)
+				others := []<-chan arrived{arriving(barrier.New(p.a.Client, "orders", 4), bg), arriving(barrier.New(p.a.Client, "orders", 4), bg), arriving(barrier.New(p.b.Client, "orders", 4), bg)}
+				p.leaver = arriving(barrier.New(p.x.Client, "orders", 4), ctx)
 				// Four have come: that generation is over. Of the next one is missing one.
 				wantTogether(w, append(others, p.leaver)...)
-				others = []<-chan arrived{arriving(p.a.Barrier("orders", 4), bg), arriving(p.b.Barrier("orders", 4), bg)}
-				p.leaver = arriving(p.x.Barrier("orders", 4), ctx)
+				others = []<-chan arrived{arriving(barrier.New(p.a.Client, "orders", 4), bg), arriving(barrier.New(p.b.Client, "orders", 4), bg)}
+				p.leaver = arriving(barrier.New(p.x.Client, "orders", 4), ctx)
 				start := time.Now()
 				tt.leave(w, p)
 				for _, c := range others {
@@ -199,14 +200,14 @@ func TestAGenerationIsBrokenByOneThatIsMissing(t *testing.T) {
 						t.Errorf("the others learnt it after %v", a.at.Sub(start))
 					}
 				}
-				if tt.reason == redlatch.BrokenDead {
+				if tt.reason == barrier.BrokenDead {
 					p.x.Dead.Store(false)
-					wantBroken(w, p.leaver, redlatch.BrokenDead, p.x.ID())
+					wantBroken(w, p.leaver, barrier.BrokenDead, p.x.ID())
 				}
 				var next []<-chan arrived
 				for range 4 {
 					wantStill(w, next...)
-					next = append(next, arriving(p.b.Barrier("orders", 4), bg))
+					next = append(next, arriving(barrier.New(p.b.Client, "orders", 4), bg))
 				}
 				wantTogether(w, next...)
 				w.WantQuiet()
@@ -218,19 +219,19 @@ func TestAGenerationIsBrokenByOneThatIsMissing(t *testing.T) {
 func TestResetBreaksOnceAndChangesTheNumber(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		x := arriving(a.Barrier("orders", 2), bg)
-		if i, err := b.Barrier("orders", 3).Await(bg); i != -1 || err == nil || !strings.Contains(err.Error(), "2 parties, not of 3") {
+		x := arriving(barrier.New(a, "orders", 2), bg)
+		if i, err := barrier.New(b, "orders", 3).Await(bg); i != -1 || err == nil || !strings.Contains(err.Error(), "2 parties, not of 3") {
 			t.Errorf("another number: %d, %v", i, err)
 		}
 		wantStill(w, x)
-		if err := b.Barrier("orders", 3).Reset(bg); err != nil {
+		if err := barrier.New(b, "orders", 3).Reset(bg); err != nil {
 			t.Error(err)
 		}
-		wantBroken(w, x, redlatch.BrokenReset, b.ID())
-		all := []<-chan arrived{arriving(a.Barrier("orders", 3), bg), arriving(b.Barrier("orders", 3), bg)}
+		wantBroken(w, x, barrier.BrokenReset, b.ID())
+		all := []<-chan arrived{arriving(barrier.New(a, "orders", 3), bg), arriving(barrier.New(b, "orders", 3), bg)}
 		wantStill(w, all...)
-		wantTogether(w, append(all, arriving(a.Barrier("orders", 3), bg))...)
-		if err := b.Barrier("new", 3).Reset(bg); err != nil {
+		wantTogether(w, append(all, arriving(barrier.New(a, "orders", 3), bg))...)
+		if err := barrier.New(b, "new", 3).Reset(bg); err != nil {
 			t.Error(err)
 		}
 	})
@@ -239,37 +240,37 @@ func TestResetBreaksOnceAndChangesTheNumber(t *testing.T) {
 func TestABarrierRefusesWhatItCannotDo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		await := func(b *redlatch.Barrier) error { _, err := b.Await(bg); return err }
+		await := func(b *barrier.Barrier) error { _, err := b.Await(bg); return err }
 		var none context.Context
-		_, noContext := c.Barrier("orders", 1).Await(none)
+		_, noContext := barrier.New(c, "orders", 1).Await(none)
 		for i, x := range []struct {
 			err  error
 			says string
 		}{
-			{await(c.Barrier("", 1)), "empty"},
-			{await(c.Barrier("a{b", 1)), "without a '}'"},
-			{await(c.Barrier("orders", 0)), "at least 1"},
-			{c.Barrier("orders", -1).Reset(bg), "at least 1"},
+			{await(barrier.New(c, "", 1)), "empty"},
+			{await(barrier.New(c, "a{b", 1)), "without a '}'"},
+			{await(barrier.New(c, "orders", 0)), "at least 1"},
+			{barrier.New(c, "orders", -1).Reset(bg), "at least 1"},
 			{noContext, "nil context"},
-			{c.Barrier("orders", 1).Reset(none), "nil context"},
+			{barrier.New(c, "orders", 1).Reset(none), "nil context"},
 		} {
 			if x.err == nil || !strings.Contains(x.err.Error(), x.says) {
 				t.Errorf("%d: %v, want an error that says %q", i, x.err, x.says)
 			}
 		}
 		for range 3 { // alone
-			if i, err := c.Barrier("orders", 1).Await(bg); i != 0 || err != nil {
+			if i, err := barrier.New(c, "orders", 1).Await(bg); i != 0 || err != nil {
 				t.Errorf("got %d, %v", i, err)
 			}
 		}
 		done, cancel := context.WithCancel(bg)
 		cancel()
-		other := arriving(c.Barrier("two", 2), bg)
-		_, err := c.Barrier("two", 2).Await(done)
+		other := arriving(barrier.New(c, "two", 2), bg)
+		_, err := barrier.New(c, "two", 2).Await(done)
 		w.WantErr(err, context.Canceled, redlatch.ErrBusy)
 		wantStill(w, other) // who never arrives breaks nothing
 		w.Server.FlushAll()
-		wantBroken(w, other, redlatch.BrokenGone, "")
+		wantBroken(w, other, barrier.BrokenGone, "")
 	})
 }
 
@@ -299,31 +300,31 @@ func TestALostReplyCountsAnArrivalOnce(t *testing.T) {
 		})
 		other := w.Client(redlatch.Config{})
 		for range 4 {
-			x, y := arriving(c.Barrier("orders", 3), bg), arriving(other.Barrier("orders", 3), bg)
+			x, y := arriving(barrier.New(c, "orders", 3), bg), arriving(barrier.New(other, "orders", 3), bg)
 			time.Sleep(10 * time.Second)
 			wantStill(w, x, y)
-			z := arriving(c.Barrier("orders", 3), bg) // its first reply says that it was the last
+			z := arriving(barrier.New(c, "orders", 3), bg) // its first reply says that it was the last
 			time.Sleep(time.Second)
 			wantTogether(w, x, y, z)
 		}
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
-		x, y := arriving(other.Barrier("orders", 3), bg), arriving(c.Barrier("orders", 3), ctx)
+		x, y := arriving(barrier.New(other, "orders", 3), bg), arriving(barrier.New(c, "orders", 3), ctx)
 		time.Sleep(time.Second)
 		cancel()
 		w.WantErr((<-y).err, context.Canceled)
-		wantBroken(w, x, redlatch.BrokenLeft, c.ID())
-		x = arriving(other.Barrier("orders", 2), bg)
+		wantBroken(w, x, barrier.BrokenLeft, c.ID())
+		x = arriving(barrier.New(other, "orders", 2), bg)
 		if a := <-x; a.err == nil {
 			t.Error("two parties instead of three")
 		}
-		x = arriving(other.Barrier("orders", 3), bg)
+		x = arriving(barrier.New(other, "orders", 3), bg)
 		time.Sleep(time.Second)
-		if err := c.Barrier("orders", 2).Reset(bg); err != nil {
+		if err := barrier.New(c, "orders", 2).Reset(bg); err != nil {
 			t.Error(err)
 		}
-		wantBroken(w, x, redlatch.BrokenReset, c.ID())
-		wantTogether(w, arriving(other.Barrier("orders", 2), bg), arriving(c.Barrier("orders", 2), bg))
+		wantBroken(w, x, barrier.BrokenReset, c.ID())
+		wantTogether(w, arriving(barrier.New(other, "orders", 2), bg), arriving(barrier.New(c, "orders", 2), bg))
 	})
 }
 
@@ -345,23 +346,23 @@ func TestALateRequestIsNothingToTheNextGeneration(t *testing.T) {
 					})
 					other := w.Client(redlatch.Config{})
 					for range 3 { // a generation that goes, one that is left, one that is reset
-						wantTogether(w, arriving(other.Barrier("orders", 2), bg), locktest.Later(func() arrived {
-							i, err := c.Barrier("orders", 2).Await(bg)
+						wantTogether(w, arriving(barrier.New(other, "orders", 2), bg), locktest.Later(func() arrived {
+							i, err := barrier.New(c, "orders", 2).Await(bg)
 							return arrived{index: i, err: err}
 						}))
 						ctx, cancel := context.WithTimeout(bg, 5*time.Second)
-						_, err := c.Barrier("orders", 2).Await(ctx)
+						_, err := barrier.New(c, "orders", 2).Await(ctx)
 						w.WantErr(err, context.DeadlineExceeded)
 						cancel()
 						time.Sleep(time.Second)
-						if err := c.Barrier("orders", 2).Reset(bg); err != nil {
+						if err := barrier.New(c, "orders", 2).Reset(bg); err != nil {
 							t.Error(err)
 						}
 					}
 					if before {
 						time.Sleep(time.Hour) // all is forgotten
 					}
-					y := arriving(other.Barrier("orders", 2), bg)
+					y := arriving(barrier.New(other, "orders", 2), bg)
 					time.Sleep(time.Second)
 					if len(x.Held) == 0 {
 						t.Fatal("nothing is late: this test shows nothing")
@@ -369,7 +370,7 @@ func TestALateRequestIsNothingToTheNextGeneration(t *testing.T) {
 					x.Arrive()
 					time.Sleep(40 * time.Second)
 					wantStill(w, y)
-					wantTogether(w, y, arriving(other.Barrier("orders", 2), bg))
+					wantTogether(w, y, arriving(barrier.New(other, "orders", 2), bg))
 				})
 			})
 		}
@@ -388,9 +389,9 @@ func TestOneThatLeavesBeforeItsArrivalComesNeverArrives(t *testing.T) {
 			return next()
 		}}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-		b := c.Barrier("orders", 2)
+		b := barrier.New(c, "orders", 2)
 		wantTogether(w, arriving(b, bg), arriving(b, bg))
-		x := arriving(other.Barrier("orders", 2), bg)
+		x := arriving(barrier.New(other, "orders", 2), bg)
 		slow.Store(true)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
@@ -415,7 +416,7 @@ func TestOfManyAtABarrierOneAsks(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		b := c.Barrier("orders", waiters+1)
+		b := barrier.New(c, "orders", waiters+1)
 		var wg sync.WaitGroup
 		for range waiters {
 			wg.Go(func() {
@@ -429,7 +430,7 @@ func TestOfManyAtABarrierOneAsks(t *testing.T) {
 			t.Errorf("asked %d times in 20 s, %d subscriptions", n, d.Subs.Load())
 		}
 		before, start := asked.Load(), time.Now()
-		if i, err := w.Client(redlatch.Config{}).Barrier("orders", waiters+1).Await(bg); i != 0 || err != nil {
+		if i, err := barrier.New(w.Client(redlatch.Config{}), "orders", waiters+1).Await(bg); i != 0 || err != nil {
 			t.Errorf("the last one got %d, %v", i, err)
 		}
 		wg.Wait()
@@ -451,7 +452,7 @@ func TestABarrierInAnOutage(t *testing.T) {
 			return next()
 		}})
 		other := w.Client(redlatch.Config{})
-		x, y := arriving(m.Barrier("orders", 3), bg), arriving(other.Barrier("orders", 3), bg)
+		x, y := arriving(barrier.New(m.Client, "orders", 3), bg), arriving(barrier.New(other, "orders", 3), bg)
 		m.Dead.Store(true)
 		time.Sleep(8 * time.Second)
 		m.Dead.Store(false) // soon enough
@@ -462,7 +463,7 @@ func TestABarrierInAnOutage(t *testing.T) {
 		wantStill(w, y)
 		time.Sleep(5 * time.Second)
 		m.Dead.Store(false)
-		wantBroken(w, y, redlatch.BrokenLeft, m.ID())
+		wantBroken(w, y, barrier.BrokenLeft, m.ID())
 	})
 }
 
@@ -478,7 +479,7 @@ func TestABarrierDoesNotTripWithOneThatWasShutOut(t *testing.T) {
 			}
 			return next()
 		}})
-		x := arriving(c.Barrier("orders", 2), bg)
+		x := arriving(barrier.New(c, "orders", 2), bg)
 		time.Sleep(time.Second)
 		shut.Store(true)
 		if err := (<-x).err; err == nil || !strings.Contains(err.Error(), refusal) {
@@ -488,10 +489,10 @@ func TestABarrierDoesNotTripWithOneThatWasShutOut(t *testing.T) {
 		shut.Store(false)
 		time.Sleep(5 * time.Second)
 		other := w.Client(redlatch.Config{})
-		y := arriving(other.Barrier("orders", 2), bg)
+		y := arriving(barrier.New(other, "orders", 2), bg)
 		time.Sleep(time.Second)
 		wantStill(w, y)
-		wantTogether(w, y, arriving(c.Barrier("orders", 2), bg))
+		wantTogether(w, y, arriving(barrier.New(c, "orders", 2), bg))
 	})
 }
 
@@ -502,25 +503,25 @@ func TestASlowPartyLearnsHowItsOwnGenerationEnded(t *testing.T) {
 		t.Run(fmt.Sprint("broken ", broken), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				m, other := w.Mortal(), w.Client(redlatch.Config{})
-				slow := arriving(m.Barrier("orders", 2), bg)
+				slow := arriving(barrier.New(m.Client, "orders", 2), bg)
 				m.Dead.Store(true)
 				if broken {
-					if err := other.Barrier("orders", 2).Reset(bg); err != nil {
+					if err := barrier.New(other, "orders", 2).Reset(bg); err != nil {
 						t.Error(err)
 					}
-				} else if i, err := other.Barrier("orders", 2).Await(bg); i != 0 || err != nil {
+				} else if i, err := barrier.New(other, "orders", 2).Await(bg); i != 0 || err != nil {
 					t.Fatal(i, err)
 				}
-				next := arriving(other.Barrier("orders", 2), bg)
+				next := arriving(barrier.New(other, "orders", 2), bg)
 				time.Sleep(50 * time.Second)
 				m.Dead.Store(false)
 				if broken {
-					wantBroken(w, slow, redlatch.BrokenReset, other.ID())
+					wantBroken(w, slow, barrier.BrokenReset, other.ID())
 				} else if a := <-slow; a.index != 1 || a.err != nil {
 					t.Errorf("got %d, %v", a.index, a.err)
 				}
 				wantStill(w, next)
-				wantTogether(w, next, arriving(m.Barrier("orders", 2), bg))
+				wantTogether(w, next, arriving(barrier.New(m.Client, "orders", 2), bg))
 			})
 		})
 	}
@@ -537,18 +538,18 @@ func TestWhoComesToABarrierAgainIsNotTakenForTwo(t *testing.T) {
 		}})
 		for range 20 {
 			ctx, cancel := context.WithTimeout(bg, 5*time.Millisecond)
-			_, err := c.Barrier("orders", 2).Await(ctx)
+			_, err := barrier.New(c, "orders", 2).Await(ctx)
 			cancel()
 			w.WantErr(err, redlatch.ErrBusy)
 			ctx, cancel = context.WithTimeout(bg, time.Second)
-			i, err := c.Barrier("orders", 2).Await(ctx)
+			i, err := barrier.New(c, "orders", 2).Await(ctx)
 			cancel()
 			if w.WantErr(err, redlatch.ErrBusy); i != -1 {
 				t.Fatalf("it passed alone, as number %d", i)
 			}
 		}
 		time.Sleep(time.Second)
-		x := arriving(c.Barrier("orders", 2), bg)
-		wantTogether(w, x, arriving(w.Client(redlatch.Config{}).Barrier("orders", 2), bg))
+		x := arriving(barrier.New(c, "orders", 2), bg)
+		wantTogether(w, x, arriving(barrier.New(w.Client(redlatch.Config{}), "orders", 2), bg))
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -42,14 +44,14 @@ func newCounting(w *locktest.World, cfg redlatch.Config, decide func(s string, t
 	return c
 }
 
-func countDown(w *locktest.World, l *redlatch.CountDownLatch) {
+func countDown(w *locktest.World, l *latch.Latch) {
 	w.Helper()
 	if err := l.CountDown(bg); err != nil {
 		w.Fatalf("CountDown: %v", err)
 	}
 }
 
-func wantCount(w *locktest.World, l *redlatch.CountDownLatch, want int) {
+func wantCount(w *locktest.World, l *latch.Latch, want int) {
 	w.Helper()
 	if n, err := l.Count(bg); n != want || err != nil {
 		w.Fatalf("count %d, %v; want %d", n, err, want)
@@ -67,7 +69,7 @@ func TestALostReplyIsGivenAgain(t *testing.T) {
 					}
 					return locktest.Good
 				})
-				l := c.CountDownLatch("orders")
+				l := latch.New(c.Client, "orders")
 				published := w.Eavesdrop()
 				for _, step := range []struct {
 					name  string
@@ -115,7 +117,7 @@ func TestARequestThatComesLateCountsNothing(t *testing.T) {
 					}
 					return locktest.Good
 				})
-				l := w.Latch(c.CountDownLatch("orders"), 5)
+				l := w.Latch(latch.New(c.Client, "orders"), 5)
 				countDown(w, l)
 				_, _ = l.Delete(bg)
 				if script != "latch.set" {
@@ -152,7 +154,7 @@ func TestACallerThatLeavesIsFollowedNotOvertaken(t *testing.T) {
 			return next()
 		}
 		c := w.Tapped(redlatch.Config{}, d)
-		l := w.Latch(c.CountDownLatch("orders"), 5)
+		l := w.Latch(latch.New(c, "orders"), 5)
 		slow.Store(true)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
@@ -187,7 +189,7 @@ func TestACountOutlivesAnOutage(t *testing.T) {
 					}
 					return locktest.Good
 				})
-				l := w.Latch(c.CountDownLatch("orders"), 5)
+				l := w.Latch(latch.New(c.Client, "orders"), 5)
 				once.Store(executed)
 				down.Store(true)
 				start := time.Now()
@@ -231,7 +233,7 @@ func TestARequestIsNotSentAgainWhenRedisMayHaveForgottenIt(t *testing.T) {
 					}
 					return locktest.Good
 				})
-				l := w.Latch(c.CountDownLatch("orders"), 5)
+				l := w.Latch(latch.New(c.Client, "orders"), 5)
 				once.Store(true)
 				down.Store(true)
 				w.WantErr(l.CountDown(bg), redlatch.ErrUnavailable)
@@ -262,8 +264,8 @@ func TestARequestThatWasNeverExecutedIsExecutedOnce(t *testing.T) {
 					}
 					return locktest.Good
 				})
-				w.Latch(w.Client(redlatch.Config{}).CountDownLatch("orders"), 5) // in another session
-				l := c.CountDownLatch("orders")
+				w.Latch(latch.New(w.Client(redlatch.Config{}), "orders"), 5) // in another session
+				l := latch.New(c.Client, "orders")
 				countDown(w, l)
 				wantCount(w, l, 4)
 				c.Arrive()
@@ -292,7 +294,7 @@ func TestAnAttemptThatOutlivesItsSessionCountsNothing(t *testing.T) {
 			}
 			return locktest.Late
 		})
-		l := w.Latch(c.CountDownLatch("orders"), 5)
+		l := w.Latch(latch.New(c.Client, "orders"), 5)
 		stopped.Store(true)
 		w.WantErr(l.CountDown(bg), redlatch.ErrUnavailable)
 		time.Sleep(11 * time.Minute)
@@ -321,7 +323,7 @@ func TestARequestThatIsForgottenIsNotRepeated(t *testing.T) {
 			}
 			return locktest.Good
 		})
-		l := w.Latch(c.CountDownLatch("orders"), 5)
+		l := w.Latch(latch.New(c.Client, "orders"), 5)
 		forget = []int{2, 4}
 		lose = 3
 		first := locktest.Later(func() error { return l.CountDown(bg) }) // never sent before, so it begins a session
@@ -359,7 +361,7 @@ func TestCallersThatCountDownTogetherShareRequests(t *testing.T) {
 			}
 			return locktest.Good
 		})
-		l := w.Latch(c.CountDownLatch("orders"), 1000)
+		l := w.Latch(latch.New(c.Client, "orders"), 1000)
 		ctx, cancel := context.WithCancel(bg)
 		var stay, leave []<-chan error
 		stay = append(stay, locktest.Later(func() error { return l.CountDown(bg) }))
@@ -392,7 +394,7 @@ func TestWaitingForOthersIsNoOutage(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		l := w.Latch(c.CountDownLatch("orders"), 200)
+		l := w.Latch(latch.New(c, "orders"), 200)
 		var wg sync.WaitGroup
 		for range 150 {
 			wg.Go(func() {
@@ -418,7 +420,7 @@ func TestCloseWhileSomethingIsBeingCounted(t *testing.T) {
 			return locktest.Good
 		})
 		other := w.Client(redlatch.Config{})
-		l := w.Latch(c.CountDownLatch("orders"), 5)
+		l := w.Latch(latch.New(c.Client, "orders"), 5)
 		losses.Store(5)
 		var waits []<-chan error
 		for range 3 {
@@ -438,7 +440,7 @@ func TestCloseWhileSomethingIsBeingCounted(t *testing.T) {
 			t.Errorf("Close took %v", took)
 		}
 		w.WantErr(l.CountDown(bg), redlatch.ErrClosed)
-		wantCount(w, other.CountDownLatch("orders"), 4)
+		wantCount(w, latch.New(other, "orders"), 4)
 		if got := c.Sent(); len(got) != 2 {
 			t.Errorf("sent are the numbers %q", got)
 		}
@@ -455,7 +457,7 @@ func TestARefusedCountIsNotSentAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := newCounting(w, redlatch.Config{}, func(string, int) locktest.Fate { return locktest.Good })
 		w.Server.HSet("orders", "a", "1")
-		l := c.CountDownLatch("orders")
+		l := latch.New(c.Client, "orders")
 		for range 2 {
 			var re *driver.RunError
 			if err := l.CountDown(bg); !errors.As(err, &re) || re.Code != "WRONGTYPE" {
@@ -473,14 +475,14 @@ func TestARefusedCountIsNotSentAgain(t *testing.T) {
 func TestAChangeWhoseContextHasEndedIsNeverSent(t *testing.T) {
 	ended, cancel := context.WithCancel(bg)
 	cancel()
-	rate := redlatch.Rate{Permits: 5, Interval: time.Second}
+	rate := ratelimit.Rate{Permits: 5, Interval: time.Second}
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var sent atomic.Int64
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			sent.Add(1)
 			return next()
 		}})
-		l, s, p, r := c.CountDownLatch("latch"), c.Semaphore("counted"), c.ExpirableSemaphore("permits"), c.RateLimiter("rate")
+		l, s, p, r := latch.New(c, "latch"), c.Semaphore("counted"), c.ExpirableSemaphore("permits"), ratelimit.New(c, "rate", ratelimit.Rate{})
 		for range 2000 {
 			for name, call := range map[string]func() error{
 				"count down":  func() error { return l.CountDown(ended) },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -48,9 +49,9 @@ func TestTwinsThatCountShareNoSession(t *testing.T) {
 				}
 				return next()
 			}})
-			x, y := w.Latch(c.CountDownLatch("x"), 3), w.Latch(c.CountDownLatch("{x}"), 3)
+			x, y := w.Latch(latch.New(c, "x"), 3), w.Latch(latch.New(c, "{x}"), 3)
 			var counted []<-chan error
-			for _, l := range []*redlatch.CountDownLatch{x, x, y} {
+			for _, l := range []*latch.Latch{x, x, y} {
 				counted = append(counted, locktest.Later(func() error { return l.CountDown(bg) }))
 				synctest.Wait()
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -45,7 +46,7 @@ func TestALatchIsRedissons(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		published := w.Eavesdrop()
-		l := c.CountDownLatch("orders")
+		l := latch.New(c, "orders")
 		wantCount(w, l, 0)
 		if err := l.Wait(bg); err != nil {
 			t.Errorf("Wait for a latch that was never set: %v", err)
@@ -94,7 +95,7 @@ func TestALatchIsRedissons(t *testing.T) {
 func TestALatchBelowZeroCanBeSetAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l := w.Latch(c.CountDownLatch("orders"), 1)
+		l := w.Latch(latch.New(c, "orders"), 1)
 		x := locktest.WaitFor(bg, l)
 		wantWaiting(w, x)
 		_ = w.Server.Set("orders", "-2")
@@ -114,8 +115,8 @@ func TestALatchBelowZeroCanBeSetAgain(t *testing.T) {
 func TestALatchRefusesWhatItCannotDo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l := c.CountDownLatch("orders")
-		set := func(l *redlatch.CountDownLatch, n int) error { _, err := l.TrySetCount(bg, n); return err }
+		l := latch.New(c, "orders")
+		set := func(l *latch.Latch, n int) error { _, err := l.TrySetCount(bg, n); return err }
 		cluster := w.Tapped(redlatch.Config{}, &locktest.Tap{Cluster: true})
 		shop := w.Tapped(redlatch.Config{Prefix: "{shop}:"}, &locktest.Tap{Cluster: true})
 		if err := w.Server.Set("text", "no latch"); err != nil {
@@ -130,22 +131,22 @@ func TestALatchRefusesWhatItCannotDo(t *testing.T) {
 			{set(l, -1), "1 or more"},
 			{l.Wait(none), "nil context"},
 			{l.CountDown(none), "nil context"},
-			{set(c.CountDownLatch(""), 1), "empty"},
-			{c.CountDownLatch("a{b").Wait(bg), "without a '}'"},
-			{set(cluster.CountDownLatch("{shop}:orders"), 1), "another slot"},
-			{cluster.CountDownLatch("{shop}:orders").Wait(bg), "another slot"},
-			{shop.CountDownLatch("orders").Wait(bg), "Config.Prefix without braces"},
-			{c.CountDownLatch("text").Wait(bg), "WRONGTYPE"},
+			{set(latch.New(c, ""), 1), "empty"},
+			{latch.New(c, "a{b").Wait(bg), "without a '}'"},
+			{set(latch.New(cluster, "{shop}:orders"), 1), "another slot"},
+			{latch.New(cluster, "{shop}:orders").Wait(bg), "another slot"},
+			{latch.New(shop, "orders").Wait(bg), "Config.Prefix without braces"},
+			{latch.New(c, "text").Wait(bg), "WRONGTYPE"},
 		} {
 			if x.err == nil || !strings.Contains(x.err.Error(), x.says) {
 				t.Errorf("%d: %v, want an error that says %q", i, x.err, x.says)
 			}
 		}
-		w.Latch(cluster.CountDownLatch("orders"), 1)
-		tagged := w.Latch(c.CountDownLatch("{shop}:orders"), 1)
+		w.Latch(latch.New(cluster, "orders"), 1)
+		tagged := w.Latch(latch.New(c, "{shop}:orders"), 1)
 		x := locktest.WaitFor(bg, tagged)
 		wantWaiting(w, x)
-		countDown(w, c.CountDownLatch("{shop}:orders"))
+		countDown(w, latch.New(c, "{shop}:orders"))
 		wantReleased(w, x)
 	})
 }
@@ -155,17 +156,17 @@ func TestALatchReleasesAllThatWaitAndCanBeSetAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		for range 3 {
-			w.Latch(a.CountDownLatch("orders"), 2)
+			w.Latch(latch.New(a, "orders"), 2)
 			var waits []<-chan error
 			for _, c := range []*redlatch.Client{a, a, b, b, b} {
-				waits = append(waits, locktest.WaitFor(bg, c.CountDownLatch("orders")))
+				waits = append(waits, locktest.WaitFor(bg, latch.New(c, "orders")))
 			}
 			time.Sleep(10 * time.Second)
-			countDown(w, b.CountDownLatch("orders"))
+			countDown(w, latch.New(b, "orders"))
 			for _, x := range waits {
 				wantWaiting(w, x)
 			}
-			countDown(w, a.CountDownLatch("orders"))
+			countDown(w, latch.New(a, "orders"))
 			for _, x := range waits {
 				wantReleased(w, x)
 			}
@@ -177,10 +178,10 @@ func TestALatchReleasesAllThatWaitAndCanBeSetAgain(t *testing.T) {
 func TestDeleteReleasesAllThatWait(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		w.Latch(a.CountDownLatch("orders"), 2)
-		x := locktest.WaitFor(bg, b.CountDownLatch("orders"))
+		w.Latch(latch.New(a, "orders"), 2)
+		x := locktest.WaitFor(bg, latch.New(b, "orders"))
 		wantWaiting(w, x)
-		if was, err := a.CountDownLatch("orders").Delete(bg); !was || err != nil {
+		if was, err := latch.New(a, "orders").Delete(bg); !was || err != nil {
 			t.Fatalf("Delete: %v, %v", was, err)
 		}
 		wantReleased(w, x)
@@ -190,7 +191,7 @@ func TestDeleteReleasesAllThatWait(t *testing.T) {
 func TestAWaitForALatchEndsInTimeAndSaysWhy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l := w.Latch(c.CountDownLatch("orders"), 1)
+		l := w.Latch(latch.New(c, "orders"), 1)
 		other := locktest.WaitFor(bg, l) // who asks, in the place of the others
 		wantWaiting(w, other)
 		start := time.Now()
@@ -229,7 +230,7 @@ func TestOfManyThatWaitOneAsks(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		l := w.Latch(c.CountDownLatch("orders"), 1)
+		l := w.Latch(latch.New(c, "orders"), 1)
 		var left atomic.Int64
 		var wg sync.WaitGroup
 		left.Store(waiters)
@@ -254,7 +255,7 @@ func TestOfManyThatWaitOneAsks(t *testing.T) {
 		}
 		before = asked.Load()
 		start := time.Now()
-		countDown(w, w.Client(redlatch.Config{}).CountDownLatch("orders"))
+		countDown(w, latch.New(w.Client(redlatch.Config{}), "orders"))
 		wg.Wait()
 		if took := time.Since(start); took > 2*time.Millisecond || asked.Load()-before > 1 {
 			t.Errorf("released after %v with %d questions", took, asked.Load()-before)
@@ -272,7 +273,7 @@ func TestSomebodyElseAsksWhenTheOneWhoDidLeaves(t *testing.T) {
 		t.Run(fmt.Sprint("messages lost ", lost), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-				l := w.Latch(c.CountDownLatch("orders"), 1)
+				l := w.Latch(latch.New(c, "orders"), 1)
 				var waits []<-chan error
 				for i := range 5 {
 					ctx, cancel := context.WithTimeout(bg, time.Duration(i+1)*time.Second)
@@ -284,7 +285,7 @@ func TestSomebodyElseAsksWhenTheOneWhoDidLeaves(t *testing.T) {
 					w.WantErr(<-x, context.DeadlineExceeded)
 				}
 				if lost {
-					_, _ = other.CountDownLatch("x").Delete(bg)
+					_, _ = latch.New(other, "x").Delete(bg)
 					w.Server.Del("orders") // nobody is told
 					time.Sleep(2400 * time.Millisecond)
 					synctest.Wait()
@@ -294,7 +295,7 @@ func TestSomebodyElseAsksWhenTheOneWhoDidLeaves(t *testing.T) {
 					w.WantQuiet()
 					return
 				}
-				countDown(w, other.CountDownLatch("orders"))
+				countDown(w, latch.New(other, "orders"))
 				wantReleased(w, waits[3])
 				wantReleased(w, waits[4])
 				w.WantQuiet()
@@ -317,7 +318,7 @@ func TestNobodyIsReleasedByAnAnswerFromBeforeTheLatchWasSet(t *testing.T) {
 			return r, err
 		}
 		c := w.Tapped(redlatch.Config{}, d)
-		l := w.Latch(c.CountDownLatch("orders"), 1)
+		l := w.Latch(latch.New(c, "orders"), 1)
 		first := locktest.WaitFor(bg, l)
 		wantWaiting(w, first)
 		slow.Store(true)
@@ -341,7 +342,7 @@ func TestNobodyIsReleasedByAnAnswerFromBeforeTheLatchWasSet(t *testing.T) {
 func TestALateWaiterDoesNotSleepWithTheOthers(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l := w.Latch(c.CountDownLatch("orders"), 1)
+		l := w.Latch(latch.New(c, "orders"), 1)
 		first := locktest.WaitFor(bg, l)
 		time.Sleep(100 * time.Millisecond)
 		w.Server.Del("orders")
@@ -361,7 +362,7 @@ func TestALatchInAnOutage(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		l := w.Latch(c.CountDownLatch("orders"), 1)
+		l := w.Latch(latch.New(c, "orders"), 1)
 		var waits []<-chan error
 		for range 20 {
 			waits = append(waits, locktest.WaitFor(bg, l))

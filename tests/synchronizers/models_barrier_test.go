@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -141,7 +142,7 @@ func (m *barrierModel) returned(c *chaotic, start time.Time, index int, err erro
 			if !between(m.trips) {
 				m.Errorf("went on after %v, and no generation has gone in that time, or long ago", now.Sub(start))
 			}
-		case errors.Is(err, redlatch.ErrBroken):
+		case errors.Is(err, barrier.ErrBroken):
 			m.broken++
 			if !between(m.ends) {
 				m.Errorf("after %v: %v, and no generation has ended in that time, or long ago", now.Sub(start), err)
@@ -165,7 +166,7 @@ func (m *barrierModel) run() {
 		if n == len(clients)-1 {
 			workers = 2
 		}
-		b := c.Barrier("orders", modelParties)
+		b := barrier.New(c.Client, "orders", modelParties)
 		for range workers {
 			wg.Go(func() {
 				for time.Now().Before(over) {

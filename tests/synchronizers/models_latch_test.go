@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -69,7 +70,7 @@ func (m *latchModel) run() {
 	var wg sync.WaitGroup
 	over := time.Now().Add(30 * time.Second)
 	for n, c := range clients {
-		l := c.CountDownLatch("orders")
+		l := latch.New(c.Client, "orders")
 		for range 3 {
 			wg.Go(func() {
 				for time.Now().Before(over) {
@@ -140,9 +141,9 @@ func TestNoCountDownCountsTwice(t *testing.T) {
 		x.watch = func(string, []string, driver.Reply, error) {}
 		var told, asked atomic.Int64
 		var wg sync.WaitGroup
-		w.Latch(w.Client(redlatch.Config{}).CountDownLatch("orders"), total)
+		w.Latch(latch.New(w.Client(redlatch.Config{}), "orders"), total)
 		for range 3 {
-			l := x.process(redlatch.Config{}).CountDownLatch("orders")
+			l := latch.New(x.process(redlatch.Config{}).Client, "orders")
 			for range 4 {
 				wg.Go(func() {
 					for range 12 {
@@ -158,7 +159,7 @@ func TestNoCountDownCountsTwice(t *testing.T) {
 		}
 		wg.Wait()
 		time.Sleep(time.Minute)
-		left, err := w.Client(redlatch.Config{}).CountDownLatch("orders").Count(bg)
+		left, err := latch.New(w.Client(redlatch.Config{}), "orders").Count(bg)
 		if n := int64(total - left); err != nil || n < told.Load() || n > asked.Load() || told.Load() == 0 || told.Load() == asked.Load() {
 			t.Errorf("%d of %d were told that they counted, and %d have counted (%v)", told.Load(), asked.Load(), n, err)
 		}

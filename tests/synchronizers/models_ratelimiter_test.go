@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -94,7 +95,7 @@ func TestRateLimiterNeverGivesMoreThanTheRate(t *testing.T) {
 		t.Run(fmt.Sprintf("%d perClient=%v lossy=%v", seed, perClient, lossy), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				r := &locktest.LockedRand{R: rand.New(rand.NewPCG(seed, 3))}
-				rate := redlatch.Rate{Permits: 5 + r.N(50), Interval: time.Duration(50+r.N(2000)) * time.Millisecond, PerClient: perClient}
+				rate := ratelimit.Rate{Permits: 5 + r.N(50), Interval: time.Duration(50+r.N(2000)) * time.Millisecond, PerClient: perClient}
 				hook := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					time.Sleep(rand.N(latency / 2))
 					if lossy && r.N(20) == 0 {
@@ -119,7 +120,7 @@ func TestRateLimiterNeverGivesMoreThanTheRate(t *testing.T) {
 				logs := []*rateLog{{}}
 				for i := range 3 {
 					c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: hook})
-					l := c.RateLimiter("api")
+					l := ratelimit.New(c, "api", ratelimit.Rate{})
 					if perClient {
 						clients = append(clients, c)
 						if i > 0 {
@@ -229,7 +230,7 @@ func TestRateLimiterWithRedissonClientsOfOtherClocks(t *testing.T) {
 				defer cancel()
 				var wg sync.WaitGroup
 				for range 2 {
-					l := w.Client(redlatch.Config{}).RateLimiter("api")
+					l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
 					for range 3 {
 						wg.Go(func() {
 							for l.Acquire(life, 1) == nil {

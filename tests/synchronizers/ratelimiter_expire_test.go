@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -19,7 +20,7 @@ func TestALimiterThatEndsInUseLeavesNothing(t *testing.T) {
 		stays, counts := 0, 0
 		for i := range 100 {
 			name := fmt.Sprintf("r%d", i)
-			l, rate := c.RateLimiter(name), redlatch.Rate{Permits: 100_000, Interval: time.Hour}
+			l, rate := ratelimit.New(c, name, ratelimit.Rate{}), ratelimit.Rate{Permits: 100_000, Interval: time.Hour}
 			if err := l.SetRate(bg, rate); err != nil {
 				t.Fatal(err)
 			}
@@ -50,16 +51,16 @@ func TestALimiterThatEndsInUseLeavesNothing(t *testing.T) {
 
 // A TTL that a KeepAlive has set is gone with it; that of Expire is somebody's word, and stays.
 func TestAnotherRateEndsNoExpire(t *testing.T) {
-	hour := redlatch.Rate{Permits: 5, Interval: time.Hour}
+	hour := ratelimit.Rate{Permits: 5, Interval: time.Hour}
 	kept := hour
 	kept.KeepAlive = 2 * time.Hour
-	for name, change := range map[string]func(l *redlatch.RateLimiter, r redlatch.Rate) error{
-		"set":    func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.SetRate(bg, r) },
-		"update": func(l *redlatch.RateLimiter, r redlatch.Rate) error { return l.UpdateRate(bg, r) },
+	for name, change := range map[string]func(l *ratelimit.Limiter, r ratelimit.Rate) error{
+		"set":    func(l *ratelimit.Limiter, r ratelimit.Rate) error { return l.SetRate(bg, r) },
+		"update": func(l *ratelimit.Limiter, r ratelimit.Rate) error { return l.UpdateRate(bg, r) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				l := w.Client(redlatch.Config{}).RateLimiter("api")
+				l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
 				ends := func(want time.Duration) {
 					t.Helper()
 					if ttl := w.Server.TTL("api"); ttl != want {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // limiterOver returns a limiter, and lets fate decide what becomes of the n-th
 // request of a script; late returns those that are still on the way.
-func limiterOver(w *locktest.World, script string, fate func(n int) locktest.Fate) (l *redlatch.RateLimiter, late *locktest.Counting) {
+func limiterOver(w *locktest.World, script string, fate func(n int) locktest.Fate) (l *ratelimit.Limiter, late *locktest.Counting) {
 	x := &locktest.Counting{}
 	c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 		if s != script {
@@ -32,7 +33,7 @@ func limiterOver(w *locktest.World, script string, fate func(n int) locktest.Fat
 		x.Mu.Unlock()
 		return what.Of(next)
 	}})
-	return c.RateLimiter("api"), x
+	return ratelimit.New(c, "api", ratelimit.Rate{}), x
 }
 
 func firstIs(what locktest.Fate) func(int) locktest.Fate {
@@ -51,7 +52,7 @@ func TestATakeWithALostReplyTakesOnce(t *testing.T) {
 		t.Run(fmt.Sprint(what), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				l, x := limiterOver(w, "ratelimiter.take", firstIs(what))
-				if _, err := l.TrySetRate(bg, redlatch.Rate{Permits: 10, Interval: time.Minute}); err != nil {
+				if _, err := l.TrySetRate(bg, ratelimit.Rate{Permits: 10, Interval: time.Minute}); err != nil {
 					t.Fatal(err)
 				}
 				w.TakeRate(l, 3)
@@ -75,8 +76,8 @@ func TestARateLimiterLeavesNoKeyForEachClient(t *testing.T) {
 		clients := []*redlatch.Client{w.Client(redlatch.Config{}), w.Client(redlatch.Config{})}
 		for i := range 50 {
 			for j, c := range clients {
-				l := c.RateLimiter(fmt.Sprint("api", i))
-				if set, err := l.TrySetRate(bg, redlatch.Rate{Permits: 10, Interval: time.Second, KeepAlive: time.Second}); set != (j == 0) || err != nil {
+				l := ratelimit.New(c, fmt.Sprint("api", i), ratelimit.Rate{})
+				if set, err := l.TrySetRate(bg, ratelimit.Rate{Permits: 10, Interval: time.Second, KeepAlive: time.Second}); set != (j == 0) || err != nil {
 					t.Fatal(set, err)
 				}
 				w.TakeRate(l, 1)
@@ -93,14 +94,14 @@ func TestARateLimiterLeavesNoKeyForEachClient(t *testing.T) {
 func TestARateThatWasSetIsAnsweredSoAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l, x := limiterOver(w, "ratelimiter.tryset", firstIs(locktest.ReplyLost))
-		rate := redlatch.Rate{Permits: 10, Interval: time.Second}
+		rate := ratelimit.Rate{Permits: 10, Interval: time.Second}
 		if set, err := l.TrySetRate(bg, rate); !set || err != nil {
 			t.Error(set, err)
 		}
 		if set, err := l.TrySetRate(bg, rate); set || err != nil {
 			t.Error(set, err)
 		}
-		if err := l.SetRate(bg, redlatch.Rate{Permits: 20, Interval: time.Second}); err != nil {
+		if err := l.SetRate(bg, ratelimit.Rate{Permits: 20, Interval: time.Second}); err != nil {
 			t.Error(err)
 		}
 		x.Arrive()
@@ -119,7 +120,7 @@ func TestTheStateOfAClientThatIsGoneEnds(t *testing.T) {
 			}
 			return locktest.Good
 		})
-		if _, err := l.TrySetRate(bg, redlatch.Rate{Permits: 10, Interval: 3 * time.Second, PerClient: true}); err != nil {
+		if _, err := l.TrySetRate(bg, ratelimit.Rate{Permits: 10, Interval: 3 * time.Second, PerClient: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.TakeRate(l, 1)
@@ -145,27 +146,27 @@ func TestALateAttemptDoesNotSetARateThatWasDeleted(t *testing.T) {
 	for _, x := range []struct {
 		name    string
 		fate    func(n int) locktest.Fate
-		deletes func(own, other *redlatch.RateLimiter) *redlatch.RateLimiter
+		deletes func(own, other *ratelimit.Limiter) *ratelimit.Limiter
 		leave   bool
 	}{
-		{"own delete", firstIs(locktest.Late), func(own, _ *redlatch.RateLimiter) *redlatch.RateLimiter { return own }, false},
-		{"other's delete", firstIs(locktest.Late), func(_, other *redlatch.RateLimiter) *redlatch.RateLimiter { return other }, false},
+		{"own delete", firstIs(locktest.Late), func(own, _ *ratelimit.Limiter) *ratelimit.Limiter { return own }, false},
+		{"other's delete", firstIs(locktest.Late), func(_, other *ratelimit.Limiter) *ratelimit.Limiter { return other }, false},
 		{"two attempts", func(n int) locktest.Fate {
 			return []locktest.Fate{locktest.Late, locktest.Late, locktest.Good}[min(n-1, 2)]
-		}, func(_, other *redlatch.RateLimiter) *redlatch.RateLimiter { return other }, false},
-		{"the answer is lost", firstIs(locktest.ReplyLost), func(_, other *redlatch.RateLimiter) *redlatch.RateLimiter { return other }, false},
-		{"whose caller has left", firstIs(locktest.Late), func(own, _ *redlatch.RateLimiter) *redlatch.RateLimiter { return own }, true},
+		}, func(_, other *ratelimit.Limiter) *ratelimit.Limiter { return other }, false},
+		{"the answer is lost", firstIs(locktest.ReplyLost), func(_, other *ratelimit.Limiter) *ratelimit.Limiter { return other }, false},
+		{"whose caller has left", firstIs(locktest.Late), func(own, _ *ratelimit.Limiter) *ratelimit.Limiter { return own }, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				l, late := limiterOver(w, "ratelimiter.tryset", x.fate)
-				other := w.Client(redlatch.Config{}).RateLimiter("api")
+				other := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
 				ctx, cancel := context.WithTimeout(bg, time.Hour)
 				if x.leave {
 					ctx, cancel = context.WithTimeout(bg, time.Millisecond)
 				}
 				defer cancel()
-				set, err := l.TrySetRate(ctx, redlatch.Rate{Permits: 10, Interval: time.Second})
+				set, err := l.TrySetRate(ctx, ratelimit.Rate{Permits: 10, Interval: time.Second})
 				if set == x.leave || (err != nil) != x.leave {
 					t.Fatal(set, err)
 				}
@@ -176,7 +177,7 @@ func TestALateAttemptDoesNotSetARateThatWasDeleted(t *testing.T) {
 				late.Arrive()
 				_, err = other.Config(bg)
 				w.WantErr(err, redlatch.ErrUninitialized)
-				if set, err := l.TrySetRate(bg, redlatch.Rate{Permits: 10, Interval: time.Second}); !set || err != nil {
+				if set, err := l.TrySetRate(bg, ratelimit.Rate{Permits: 10, Interval: time.Second}); !set || err != nil {
 					t.Error(set, err)
 				}
 			})
@@ -198,8 +199,11 @@ func TestADeleteBesideATrySetRateIsNotForgotten(t *testing.T) {
 			}
 			return next()
 		}})
-		l := c.RateLimiter("api")
-		set := locktest.Later(func() error { _, err := l.TrySetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}); return err })
+		l := ratelimit.New(c, "api", ratelimit.Rate{})
+		set := locktest.Later(func() error {
+			_, err := l.TrySetRate(bg, ratelimit.Rate{Permits: 1, Interval: time.Second})
+			return err
+		})
 		synctest.Wait()
 		was, err := l.Delete(bg)
 		w.OK(<-set)

@@ -6,23 +6,24 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // Whoever corrects a rate must not give everything once more, and whoever begins anew must not wait for what was.
 func TestSetRateBeginsAnewAndUpdateRateKeeps(t *testing.T) {
-	five := redlatch.Rate{Permits: 5, Interval: time.Hour}
+	five := ratelimit.Rate{Permits: 5, Interval: time.Hour}
 	for name, story := range map[string]struct {
-		change func(l *redlatch.RateLimiter, ctx context.Context, r redlatch.Rate) error
+		change func(l *ratelimit.Limiter, ctx context.Context, r ratelimit.Rate) error
 		left   int // of nine, when two of five were taken
 	}{
-		"set":    {(*redlatch.RateLimiter).SetRate, 9},
-		"update": {(*redlatch.RateLimiter).UpdateRate, 7},
+		"set":    {(*ratelimit.Limiter).SetRate, 9},
+		"update": {(*ratelimit.Limiter).UpdateRate, 7},
 	} {
 		for kind, perClient := range map[string]bool{"all": false, "each": true} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
-					l := w.Client(redlatch.Config{}).RateLimiter("api")
+					l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
 					r := five
 					r.PerClient = perClient
 					w.SetRate(l, r)
@@ -45,7 +46,7 @@ func TestSetRateBeginsAnewAndUpdateRateKeeps(t *testing.T) {
 		}
 	}
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		l := w.Client(redlatch.Config{}).RateLimiter("api")
+		l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
 		w.WantErr(l.UpdateRate(bg, five), redlatch.ErrUninitialized)
 		w.OK(l.SetRate(bg, five))
 	})
@@ -54,14 +55,14 @@ func TestSetRateBeginsAnewAndUpdateRateKeeps(t *testing.T) {
 // A client has what it has taken for itself in a sum of its own, which another client's UpdateRate cannot raise.
 func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		a, b := w.Client(redlatch.Config{}).RateLimiter("r"), w.Client(redlatch.Config{}).RateLimiter("r")
+		a, b := ratelimit.New(w.Client(redlatch.Config{}), "r", ratelimit.Rate{}), ratelimit.New(w.Client(redlatch.Config{}), "r", ratelimit.Rate{})
 		const n = 90
-		w.SetRate(a, redlatch.Rate{Permits: n + 3, Interval: time.Hour, PerClient: true})
+		w.SetRate(a, ratelimit.Rate{Permits: n + 3, Interval: time.Hour, PerClient: true})
 		for range n {
 			time.Sleep(3 * time.Millisecond)
 			w.OK(b.TryAcquire(bg, 1, 0))
 		}
-		w.OK(a.UpdateRate(bg, redlatch.Rate{Permits: 10 * n, Interval: time.Hour, PerClient: true}))
+		w.OK(a.UpdateRate(bg, ratelimit.Rate{Permits: 10 * n, Interval: time.Hour, PerClient: true}))
 		for range 20 {
 			time.Sleep(time.Millisecond)
 			if free, err := b.Available(bg); err != nil || free != 9*n {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -32,9 +33,9 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 			n, _ := strconv.Atoi(found[1])
 			return n
 		}
-		put := func(l *redlatch.RateLimiter, from, to time.Duration) {
+		put := func(l *ratelimit.Limiter, from, to time.Duration) {
 			t.Helper()
-			if err := l.SetRate(bg, redlatch.Rate{Permits: records*each + spare, Interval: time.Hour}); err != nil {
+			if err := l.SetRate(bg, ratelimit.Rate{Permits: records*each + spare, Interval: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 			now := time.Now()
@@ -50,7 +51,7 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 			}
 		}
 		// drain takes what is there, and returns how much that was.
-		drain := func(l *redlatch.RateLimiter, most int) (got int) {
+		drain := func(l *ratelimit.Limiter, most int) (got int) {
 			t.Helper()
 			for range 40 {
 				before := asked()
@@ -74,7 +75,7 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 			return got
 		}
 		// right checks that the value is what the records leave of the rate.
-		right := func(l *redlatch.RateLimiter, rate int) {
+		right := func(l *ratelimit.Limiter, rate int) {
 			t.Helper()
 			value, err := rdb.Get(bg, "{"+l.Name()+"}:value").Int()
 			if err != nil {
@@ -87,18 +88,18 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 				t.Errorf("%s: the value is %d, want %d", l.Name(), value, rate)
 			}
 		}
-		missing := c.RateLimiter("missing")
+		missing := ratelimit.New(c, "missing", ratelimit.Rate{})
 		put(missing, 50*time.Minute, time.Minute)
 		if got := drain(missing, 2*spare); got != spare {
 			t.Errorf("value missing: %d permits, want %d", got, spare)
 		}
-		if err := missing.UpdateRate(bg, redlatch.Rate{Permits: records*each + 3*spare, Interval: time.Hour}); err != nil {
+		if err := missing.UpdateRate(bg, ratelimit.Rate{Permits: records*each + 3*spare, Interval: time.Hour}); err != nil {
 			t.Error(err)
 		}
 		if got := drain(missing, 3*spare); got != 2*spare {
 			t.Errorf("another rate: %d permits, want %d", got, 2*spare)
 		}
-		if err := missing.UpdateRate(bg, redlatch.Rate{Permits: records*each - 30_000, Interval: time.Hour}); err != nil {
+		if err := missing.UpdateRate(bg, ratelimit.Rate{Permits: records*each - 30_000, Interval: time.Hour}); err != nil {
 			t.Error(err)
 		}
 		if got := drain(missing, 1); got != 0 {
@@ -106,14 +107,14 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 		}
 		right(missing, records*each-30_000)
 
-		leaving := c.RateLimiter("leaving") // while they are added up
+		leaving := ratelimit.New(c, "leaving", ratelimit.Rate{}) // while they are added up
 		put(leaving, 2*time.Hour, time.Minute)
 		if got := drain(leaving, 1); got != 1 {
 			t.Error("leaving: no permit")
 		}
 		right(leaving, records*each+spare)
 
-		behind := c.RateLimiter("behind") // of one whose clock is slow
+		behind := ratelimit.New(c, "behind", ratelimit.Rate{}) // of one whose clock is slow
 		put(behind, 50*time.Minute, time.Minute)
 		_ = behind.TryAcquire(bg, 1, 0)
 		rdb.ZAdd(bg, "{behind}:permits", redis.Z{Score: float64(time.Now().Add(-45 * time.Minute).UnixMilli()), Member: binary.LittleEndian.AppendUint32([]byte("\x10of a slow clock "), spare)})
@@ -121,7 +122,7 @@ func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 			t.Error("behind: a permit too many")
 		}
 
-		gone := c.RateLimiter("gone")
+		gone := ratelimit.New(c, "gone", ratelimit.Rate{})
 		put(gone, 2*time.Hour, 61*time.Minute)
 		rdb.Set(bg, "{gone}:value", 0, 0)
 		if got := drain(gone, 3*spare); got != 3*spare {

@@ -8,38 +8,39 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // Redisson writes a rate into any hash, and deletes any key. A limiter that has a lock's name by mistake, or that of a
 // hash of somebody else, leaves it alone.
 func TestRateLimiterLeavesOtherHashesAlone(t *testing.T) {
-	rate := redlatch.Rate{Permits: 5, Interval: time.Minute}
-	calls := map[string]func(l *redlatch.RateLimiter) error{
-		"TrySetRate": func(l *redlatch.RateLimiter) error { _, err := l.TrySetRate(bg, rate); return err },
-		"SetRate":    func(l *redlatch.RateLimiter) error { return l.SetRate(bg, rate) },
-		"UpdateRate": func(l *redlatch.RateLimiter) error { return l.UpdateRate(bg, rate) },
-		"WithRate":   func(l *redlatch.RateLimiter) error { return l.WithRate(rate).TryAcquire(bg, 1, 0) },
-		"Delete":     func(l *redlatch.RateLimiter) error { _, err := l.Delete(bg); return err },
+	rate := ratelimit.Rate{Permits: 5, Interval: time.Minute}
+	calls := map[string]func(l *ratelimit.Limiter) error{
+		"TrySetRate": func(l *ratelimit.Limiter) error { _, err := l.TrySetRate(bg, rate); return err },
+		"SetRate":    func(l *ratelimit.Limiter) error { return l.SetRate(bg, rate) },
+		"UpdateRate": func(l *ratelimit.Limiter) error { return l.UpdateRate(bg, rate) },
+		"set-up":     func(l *ratelimit.Limiter) error { return l.TryAcquire(bg, 1, 0) },
+		"Delete":     func(l *ratelimit.Limiter) error { _, err := l.Delete(bg); return err },
 	}
 	for kind, of := range locktest.TypesOfLock {
 		t.Run(kind, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				c := w.Client(redlatch.Config{})
 				w.Acquire(bg, locktest.With(of(c, "orders"), redlatch.Lease(time.Hour)))
-				leavesAlone(w, c.RateLimiter("orders"), calls)
+				leavesAlone(w, ratelimit.New(c, "orders", rate), calls)
 			})
 		})
 	}
 	t.Run("a hash of somebody else", func(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			w.Server.HSet("orders", "name", "ann")
-			leavesAlone(w, w.Client(redlatch.Config{}).RateLimiter("orders"), calls)
+			leavesAlone(w, ratelimit.New(w.Client(redlatch.Config{}), "orders", rate), calls)
 		})
 	})
 }
 
-func leavesAlone(w *locktest.World, l *redlatch.RateLimiter, calls map[string]func(*redlatch.RateLimiter) error) {
+func leavesAlone(w *locktest.World, l *ratelimit.Limiter, calls map[string]func(*ratelimit.Limiter) error) {
 	w.Helper()
 	fields, ttl := w.Fields("orders"), w.Server.TTL("orders")
 	for call, do := range calls {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -46,12 +47,12 @@ func TestRateLimiterServesAProcessInOrder(t *testing.T) {
 func TestTenThousandWaitForPermitsWithFewRequests(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var requests atomic.Int64
-		l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		l := ratelimit.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			requests.Add(1)
 			time.Sleep(time.Millisecond)
 			return next()
-		}}).RateLimiter("api")
-		w.SetRate(l, redlatch.Rate{Permits: 2500, Interval: time.Second})
+		}}), "api", ratelimit.Rate{})
+		w.SetRate(l, ratelimit.Rate{Permits: 2500, Interval: time.Second})
 		requests.Store(0)
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -70,7 +71,7 @@ func TestTenThousandWaitForPermitsWithFewRequests(t *testing.T) {
 			t.Errorf("%d requests", n)
 		}
 		// They wait for an hour, and leave.
-		w.SetRate(l, redlatch.Rate{Permits: 1, Interval: time.Hour})
+		w.SetRate(l, ratelimit.Rate{Permits: 1, Interval: time.Hour})
 		w.TakeRate(l, 1)
 		requests.Store(0)
 		ctx, cancel := context.WithTimeout(bg, time.Minute)
@@ -111,8 +112,8 @@ func TestRateLimiterTryOvertakesNobody(t *testing.T) {
 func TestRateLimiterWaitEnds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l := c.RateLimiter("api")
-		w.SetRate(l, redlatch.Rate{Permits: 1, Interval: time.Minute})
+		l := ratelimit.New(c, "api", ratelimit.Rate{})
+		w.SetRate(l, ratelimit.Rate{Permits: 1, Interval: time.Minute})
 		w.TakeRate(l, 1)
 		start := time.Now()
 		err := l.TryAcquire(bg, 1, 3*time.Second)
@@ -160,15 +161,15 @@ func TestRateLimiterOutageEndsInTime(t *testing.T) {
 func TestRateLimiterOutageLeavesNothingTaken(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
-		l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		l := ratelimit.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			reply, err := next()
 			if down.Load() {
 				time.Sleep(100 * time.Millisecond)
 				return driver.Reply{}, locktest.ErrReplyLost
 			}
 			return reply, err
-		}}).RateLimiter("api")
-		w.SetRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
+		}}), "api", ratelimit.Rate{})
+		w.SetRate(l, ratelimit.Rate{Permits: 5, Interval: time.Hour})
 		down.Store(true)
 		start := time.Now()
 		first := locktest.Later(func() error { return l.Acquire(bg, 3) })
@@ -210,15 +211,15 @@ func TestRateLimiterGivesBackWhatOneThatIsShutOutHasTaken(t *testing.T) {
 			}
 			return r, err
 		}})
-		l := c.RateLimiter("api")
-		w.SetRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
+		l := ratelimit.New(c, "api", ratelimit.Rate{})
+		w.SetRate(l, ratelimit.Rate{Permits: 5, Interval: time.Hour})
 		for range 2 { // the second comes when the request of the first is not done
 			start := time.Now()
 			if err := l.Acquire(bg, 3); err == nil || !strings.Contains(err.Error(), refusal) || time.Since(start) > 3*time.Second {
 				t.Errorf("got %v after %v", err, time.Since(start))
 			}
 		}
-		other := w.Client(redlatch.Config{}).RateLimiter("api")
+		other := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
 		wantAvailable(w, other, 2)
 		time.Sleep(time.Second)
 		shut.Store(false)
@@ -241,8 +242,8 @@ func TestRateLimiterRequestsAreSentOneAtATime(t *testing.T) {
 			order = append(order, strings.TrimPrefix(s, "ratelimiter."))
 			return next()
 		}})
-		l := c.RateLimiter("api")
-		w.SetRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
+		l := ratelimit.New(c, "api", ratelimit.Rate{})
+		w.SetRate(l, ratelimit.Rate{Permits: 5, Interval: time.Hour})
 		w.TakeRate(l, 5)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
@@ -267,7 +268,7 @@ func TestRateLimiterCloseGivesBack(t *testing.T) {
 			return reply, err
 		}})
 		l := w.Limiter(5, time.Hour)
-		got := locktest.Later(func() error { return c.RateLimiter("api").Acquire(bg, 3) })
+		got := locktest.Later(func() error { return ratelimit.New(c, "api", ratelimit.Rate{}).Acquire(bg, 3) })
 		synctest.Wait()
 		wantAvailable(w, l, 2)
 		if err := c.Close(); err != nil {
@@ -295,21 +296,21 @@ func (m *mishap) hook(s string, _ []string, next func() (driver.Reply, error)) (
 // Whether the reply is lost, or the request comes a second time, half a minute
 // late: it is done once, and the caller learns of it.
 func TestALostReplyOrALateRequestOfARateLimiterIsDoneOnce(t *testing.T) {
-	rate := redlatch.Rate{Permits: 10, Interval: time.Hour}
+	rate := ratelimit.Rate{Permits: 10, Interval: time.Hour}
 	for script, story := range map[string]struct {
-		do   func(l *redlatch.RateLimiter) error
+		do   func(l *ratelimit.Limiter) error
 		want string // value, and records
 	}{
-		"take":    {func(l *redlatch.RateLimiter) error { return l.Acquire(bg, 3) }, "4 [10+16=03000000 10+16=03000000]"},
-		"release": {func(l *redlatch.RateLimiter) error { return l.Release(bg, 1) }, "8 [10+16=02000000]"},
-		"set":     {func(l *redlatch.RateLimiter) error { return l.SetRate(bg, rate) }, " []"},
-		"delete": {func(l *redlatch.RateLimiter) error {
+		"take":    {func(l *ratelimit.Limiter) error { return l.Acquire(bg, 3) }, "4 [10+16=03000000 10+16=03000000]"},
+		"release": {func(l *ratelimit.Limiter) error { return l.Release(bg, 1) }, "8 [10+16=02000000]"},
+		"set":     {func(l *ratelimit.Limiter) error { return l.SetRate(bg, rate) }, " []"},
+		"delete": {func(l *ratelimit.Limiter) error {
 			if was, err := l.Delete(bg); err != nil || !was {
 				return fmt.Errorf("%v, %w", was, err)
 			}
 			return nil
 		}, " []"},
-		"tryset": {func(l *redlatch.RateLimiter) error {
+		"tryset": {func(l *ratelimit.Limiter) error {
 			_, _ = l.Delete(bg)
 			if set, err := l.TrySetRate(bg, rate); err != nil || !set {
 				return fmt.Errorf("%v, %w", set, err)
@@ -333,7 +334,7 @@ func TestALostReplyOrALateRequestOfARateLimiterIsDoneOnce(t *testing.T) {
 						return driver.Reply{}, locktest.ErrReplyLost
 					}
 					m.done.Store(true)
-					l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: m.hook}).RateLimiter("api")
+					l := ratelimit.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: m.hook}), "api", ratelimit.Rate{})
 					w.SetRate(l, rate)
 					w.TakeRate(l, 3)
 					m.done.Store(false)
@@ -410,10 +411,10 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 					return driver.Reply{}, locktest.ErrReplyLost
 				}
 				m.done.Store(true)
-				l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				l := ratelimit.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					return m.hook(s, args, func() (driver.Reply, error) { return undo.hook(s, args, next) })
-				}}).RateLimiter("api")
-				w.SetRate(l, redlatch.Rate{Permits: 10, Interval: time.Hour})
+				}}), "api", ratelimit.Rate{})
+				w.SetRate(l, ratelimit.Rate{Permits: 10, Interval: time.Hour})
 				w.TakeRate(l, 1)
 				m.done.Store(false)
 				// Of three who are asked for with one request, one stays. It has to wait
@@ -450,13 +451,13 @@ func TestRateLimiterGivesBackWhatNobodyWaitsFor(t *testing.T) {
 func TestRateLimiterGivesBackAPartOfARecord(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var slow atomic.Bool
-		l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		l := ratelimit.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if slow.Load() && s == "ratelimiter.take" {
 				time.Sleep(time.Second)
 			}
 			return next()
-		}}).RateLimiter("api")
-		w.SetRate(l, redlatch.Rate{Permits: 10, Interval: time.Hour})
+		}}), "api", ratelimit.Rate{})
+		w.SetRate(l, ratelimit.Rate{Permits: 10, Interval: time.Hour})
 		slow.Store(true)
 		holdUp := locktest.Later(func() error { return l.TryAcquire(bg, 1, 0) }) // those behind it are asked for together
 		synctest.Wait()
@@ -488,12 +489,12 @@ func TestRateLimiterGivesNoPermitsOfAWindowThatIsOver(t *testing.T) {
 			return driver.Reply{}, locktest.ErrReplyLost
 		}
 		m.done.Store(true)
-		l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		l := ratelimit.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 			if down.Load() {
 				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("no connection")}
 			}
 			return m.hook(s, args, next)
-		}}).RateLimiter("api")
+		}}), "api", ratelimit.Rate{})
 		other := w.Limiter(5, time.Second)
 		m.done.Store(false)
 		start := time.Now()
@@ -551,7 +552,7 @@ func TestRateLimiterLosesNoPermits(t *testing.T) {
 		taken.Store(10000)
 		var wg sync.WaitGroup
 		for range 3 {
-			l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: hook}).RateLimiter("api")
+			l := ratelimit.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: hook}), "api", ratelimit.Rate{})
 			for range 10 {
 				wg.Go(func() {
 					for range 20 {
@@ -570,7 +571,7 @@ func TestRateLimiterLosesNoPermits(t *testing.T) {
 		}
 		wg.Wait()
 		time.Sleep(time.Minute)
-		l := w.Client(redlatch.Config{}).RateLimiter("api")
+		l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
 		if taken.Load() < 10500 {
 			t.Fatalf("only %d were taken", taken.Load())
 		}
@@ -583,14 +584,14 @@ func TestRateLimiterLosesNoPermits(t *testing.T) {
 // Another process may have raised the rate while callers of this one wait.
 func TestARateThatWasRaisedElsewhereRefusesNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		here, there := w.Client(redlatch.Config{}).RateLimiter("api"), w.Client(redlatch.Config{}).RateLimiter("api")
-		w.OK(here.SetRate(bg, redlatch.Rate{Permits: 3, Interval: time.Minute}))
+		here, there := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{}), ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
+		w.OK(here.SetRate(bg, ratelimit.Rate{Permits: 3, Interval: time.Minute}))
 		w.OK(here.Acquire(bg, 3))
 		waits := locktest.Later(func() error { return here.Acquire(bg, 1) })
 		synctest.Wait()
 		w.WantErr(here.Acquire(bg, 50), redlatch.ErrInvalid)
 		w.WantErr(here.TryAcquire(bg, 50, 0), redlatch.ErrInvalid)
-		w.OK(there.UpdateRate(bg, redlatch.Rate{Permits: 100, Interval: time.Minute}))
+		w.OK(there.UpdateRate(bg, ratelimit.Rate{Permits: 100, Interval: time.Minute}))
 		w.OK(here.Acquire(bg, 50))
 		w.OK(<-waits)
 	})
@@ -609,15 +610,15 @@ func TestAnAnswerFromBeforeARaiseRefusesNobodyWhoCameLater(t *testing.T) {
 				}
 				return reply, err
 			}})
-			l := c.RateLimiter(name)
+			l := ratelimit.New(c, name, ratelimit.Rate{})
 			raiser := l
 			if elsewhere {
-				raiser = w.Client(redlatch.Config{}).RateLimiter(name)
+				raiser = ratelimit.New(w.Client(redlatch.Config{}), name, ratelimit.Rate{})
 			}
-			w.OK(raiser.SetRate(bg, redlatch.Rate{Permits: 5, Interval: time.Hour}))
+			w.OK(raiser.SetRate(bg, ratelimit.Rate{Permits: 5, Interval: time.Hour}))
 			first := locktest.Later(func() error { return l.Acquire(bg, 1) })
 			synctest.Wait() // its answer is in flight
-			w.OK(raiser.SetRate(bg, redlatch.Rate{Permits: 10, Interval: time.Hour}))
+			w.OK(raiser.SetRate(bg, ratelimit.Rate{Permits: 10, Interval: time.Hour}))
 			for what, err := range map[string]error{"Acquire": l.Acquire(bg, 8), "the first": <-first} {
 				if err != nil {
 					t.Errorf("raised %s: %s: %v", name, what, err)
@@ -633,14 +634,14 @@ func TestAnAnswerFromBeforeARaiseRefusesNobodyWhoCameLater(t *testing.T) {
 func TestARateOfNothingKeepsNobodyWaiting(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		for _, rate := range []string{"0", "0.5", "-3"} {
-			l := w.Client(redlatch.Config{}).RateLimiter("api")
-			w.SetRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
+			l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
+			w.SetRate(l, ratelimit.Rate{Permits: 5, Interval: time.Hour})
 			w.TakeRate(l, 5)
 			waits := locktest.Later(func() error { return l.Acquire(bg, 1) })
 			synctest.Wait()
 			w.Server.HSet("api", "rate", rate)
 			start := time.Now()
-			other := w.Client(redlatch.Config{}).RateLimiter("api")
+			other := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
 			for range 20 { // the next caller finds the client's queue as the one before has left it
 				w.WantErr(other.TryAcquire(bg, 1, 0), redlatch.ErrInvalid)
 				ctx, cancel := context.WithTimeout(bg, time.Minute)
@@ -663,7 +664,7 @@ func TestWhatIsGivenBackInAnOutageKeepsNobodyWaiting(t *testing.T) {
 		t.Run(outage.String(), func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				var slow, down atomic.Bool
-				l := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				l := ratelimit.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 					if down.Load() {
 						time.Sleep(100 * time.Millisecond)
 						return driver.Reply{}, locktest.ErrReplyLost
@@ -675,8 +676,8 @@ func TestWhatIsGivenBackInAnOutageKeepsNobodyWaiting(t *testing.T) {
 						time.AfterFunc(outage, func() { down.Store(false) })
 					}
 					return reply, err
-				}}).RateLimiter("api")
-				w.SetRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
+				}}), "api", ratelimit.Rate{})
+				w.SetRate(l, ratelimit.Rate{Permits: 5, Interval: time.Hour})
 				slow.Store(true)
 				ctx, cancel := context.WithTimeout(bg, time.Second/2)
 				defer cancel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -36,10 +37,10 @@ func TestRateLimiterOnRealServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := c.RateLimiter("api")
+			l := ratelimit.New(c, "api", ratelimit.Rate{})
 			set := func(permits int, interval time.Duration) {
 				t.Helper()
-				if err := l.SetRate(bg, redlatch.Rate{Permits: permits, Interval: interval, KeepAlive: time.Hour}); err != nil {
+				if err := l.SetRate(bg, ratelimit.Rate{Permits: permits, Interval: interval, KeepAlive: time.Hour}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-func wantAvailable(w *locktest.World, l *redlatch.RateLimiter, want int) {
+func wantAvailable(w *locktest.World, l *ratelimit.Limiter, want int) {
 	w.Helper()
 	if n, err := l.Available(bg); err != nil || n != want {
 		w.Fatalf("available: %d (%v), want %d", n, err, want)
@@ -70,8 +71,8 @@ func TestRateLimiterWritesWhatRedissonReads(t *testing.T) {
 
 		// Each client for itself, and a name with a hash tag.
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		mine, others := c.RateLimiter("{x}y"), other.RateLimiter("{x}y")
-		w.SetRate(mine, redlatch.Rate{Permits: 100000, Interval: time.Minute, PerClient: true, KeepAlive: time.Hour})
+		mine, others := ratelimit.New(c, "{x}y", ratelimit.Rate{}), ratelimit.New(other, "{x}y", ratelimit.Rate{})
+		w.SetRate(mine, ratelimit.Rate{Permits: 100000, Interval: time.Minute, PerClient: true, KeepAlive: time.Hour})
 		w.TakeRate(mine, 70000)
 		w.TakeRate(others, 100000)
 		wantAvailable(w, mine, 30000)
@@ -171,34 +172,38 @@ func TestRateLimiterWindowIsNotShortByAFraction(t *testing.T) {
 func TestRateLimiterConfig(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l := c.RateLimiter("api")
+		l := ratelimit.New(c, "api", ratelimit.Rate{})
 		for what, err := range map[string]error{
 			"Try": l.TryAcquire(bg, 1, 0), "Acquire": l.Acquire(bg, 1), "Release": l.Release(bg, 1),
-			"UpdateRate": l.UpdateRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}),
+			"UpdateRate": l.UpdateRate(bg, ratelimit.Rate{Permits: 1, Interval: time.Second}),
 			"Available":  second(l.Available(bg)), "Config": second(l.Config(bg)),
 		} {
-			if !errors.Is(err, redlatch.ErrUninitialized) || !strings.Contains(err.Error(), `"api"`) || redlatch.IsRetryable(err) {
+			if !errors.Is(err, redlatch.ErrUninitialized) || !strings.HasSuffix(err.Error(), `"api" has no rate; call TrySetRate, or give ratelimit.New one`) || redlatch.IsRetryable(err) {
 				t.Errorf("%s: %v", what, err)
 			}
+		}
+		_, err := ratelimit.New(c, "api", ratelimit.Rate{Permits: 1, Interval: time.Second}).Config(bg)
+		if !errors.Is(err, redlatch.ErrUninitialized) || !strings.Contains(err.Error(), "or first Acquire") {
+			t.Errorf("of one that can be set up: %v", err)
 		}
 		if w.Server.Exists("api") || w.Server.Exists("{api}:value") || w.Server.Exists("{api}:permits") {
 			t.Errorf("left behind: %q", w.Keys())
 		}
-		first := redlatch.Rate{Permits: 7, Interval: 1500 * time.Microsecond, KeepAlive: time.Hour}
+		first := ratelimit.Rate{Permits: 7, Interval: 1500 * time.Microsecond, KeepAlive: time.Hour}
 		for i, want := range []bool{true, false} {
 			if set, err := l.TrySetRate(bg, first); err != nil || set != want {
 				t.Errorf("TrySetRate, time %d: %v, %v", i, set, err)
 			}
 			first.Permits++
 		}
-		want := redlatch.Rate{Permits: 7, Interval: 2 * time.Millisecond, KeepAlive: time.Hour}
+		want := ratelimit.Rate{Permits: 7, Interval: 2 * time.Millisecond, KeepAlive: time.Hour}
 		if r, err := l.Config(bg); err != nil || r != want {
 			t.Errorf("configured as %+v (%v)", r, err)
 		}
 		if ttl := w.Server.TTL("api"); ttl != time.Hour {
 			t.Errorf("lasts %v", ttl)
 		}
-		want = redlatch.Rate{Permits: 3, Interval: time.Minute, PerClient: true}
+		want = ratelimit.Rate{Permits: 3, Interval: time.Minute, PerClient: true}
 		w.SetRate(l, want)
 		if r, err := l.Config(bg); err != nil || r != want {
 			t.Errorf("configured as %+v (%v)", r, err)
@@ -229,7 +234,7 @@ func TestRateLimiterRateChanges(t *testing.T) {
 		l := w.Limiter(5, time.Second)
 		update := func(permits int, interval time.Duration, perClient bool) {
 			t.Helper()
-			if err := l.UpdateRate(bg, redlatch.Rate{Permits: permits, Interval: interval, PerClient: perClient}); err != nil {
+			if err := l.UpdateRate(bg, ratelimit.Rate{Permits: permits, Interval: interval, PerClient: perClient}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -251,12 +256,12 @@ func TestRateLimiterRateChanges(t *testing.T) {
 		update(10, 400*time.Millisecond, false)
 		wantAvailable(w, l, 10)
 		w.TakeRate(l, 10)
-		w.SetRate(l, redlatch.Rate{Permits: 2, Interval: time.Second})
+		w.SetRate(l, ratelimit.Rate{Permits: 2, Interval: time.Second})
 		wantAvailable(w, l, 2)
 		w.TakeRate(l, 2)
 
 		// More was taken than there may be now: as much goes as is too much.
-		w.SetRate(l, redlatch.Rate{Permits: 10, Interval: time.Second})
+		w.SetRate(l, ratelimit.Rate{Permits: 10, Interval: time.Second})
 		for range 10 {
 			w.TakeRate(l, 1)
 			time.Sleep(10 * time.Millisecond)
@@ -271,14 +276,14 @@ func TestRateLimiterRateChanges(t *testing.T) {
 // Who has a state of its own is not held to an old rate for ever.
 func TestRateLimiterLearnsOfAHigherRate(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		l, other := w.Client(redlatch.Config{}).RateLimiter("api"), w.Client(redlatch.Config{}).RateLimiter("api")
-		w.SetRate(l, redlatch.Rate{Permits: 10, Interval: time.Second, PerClient: true})
+		l, other := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{}), ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
+		w.SetRate(l, ratelimit.Rate{Permits: 10, Interval: time.Second, PerClient: true})
 		for range 100 {
 			if err := l.Acquire(bg, 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := other.UpdateRate(bg, redlatch.Rate{Permits: 40, Interval: time.Second, PerClient: true}); err != nil {
+		if err := other.UpdateRate(bg, ratelimit.Rate{Permits: 40, Interval: time.Second, PerClient: true}); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
@@ -322,9 +327,9 @@ func TestRateLimiterRelease(t *testing.T) {
 		wantAvailable(w, l, 1)
 
 		// A local waiter is told, one elsewhere asks.
-		w.SetRate(l, redlatch.Rate{Permits: 5, Interval: time.Hour})
-		elsewhere := w.Client(redlatch.Config{}).RateLimiter("api")
-		for _, waiter := range []*redlatch.RateLimiter{l, elsewhere} {
+		w.SetRate(l, ratelimit.Rate{Permits: 5, Interval: time.Hour})
+		elsewhere := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
+		for _, waiter := range []*ratelimit.Limiter{l, elsewhere} {
 			w.TakeRate(l, 5)
 			got := locktest.Later(func() error { return waiter.Acquire(bg, 2) })
 			time.Sleep(time.Second)
@@ -349,8 +354,8 @@ func TestRateLimiterRelease(t *testing.T) {
 // Only those who are served keep it alive, and all of it.
 func TestRateLimiterKeepAlive(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		l := w.Client(redlatch.Config{}).RateLimiter("api")
-		w.SetRate(l, redlatch.Rate{Permits: 2, Interval: time.Minute, KeepAlive: 2 * time.Minute})
+		l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
+		w.SetRate(l, ratelimit.Rate{Permits: 2, Interval: time.Minute, KeepAlive: 2 * time.Minute})
 		keys := []string{"api", "{api}:value", "{api}:permits"}
 		lasts := func(want time.Duration) {
 			t.Helper()
@@ -377,14 +382,14 @@ func TestRateLimiterKeepAlive(t *testing.T) {
 		w.TakeRate(l, 2)
 		lasts(2 * time.Minute)
 		// A TTL of its own, as expire() of Redisson sets, is all of the state's.
-		if err := l.UpdateRate(bg, redlatch.Rate{Permits: 9, Interval: time.Minute}); err != nil {
+		if err := l.UpdateRate(bg, ratelimit.Rate{Permits: 9, Interval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		lasts(0)
 		w.Server.SetTTL("api", time.Hour)
 		w.TakeRate(l, 1)
 		lasts(time.Hour)
-		w.SetRate(l, redlatch.Rate{Permits: 9, Interval: time.Minute, KeepAlive: time.Minute})
+		w.SetRate(l, ratelimit.Rate{Permits: 9, Interval: time.Minute, KeepAlive: time.Minute})
 		w.TakeRate(l, 1)
 		time.Sleep(10 * time.Minute)
 		w.WantNoKeys()
@@ -449,7 +454,7 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 		if d := time.Since(start); d != 2*time.Millisecond {
 			t.Errorf("took %v", d)
 		}
-		if err := l.UpdateRate(bg, redlatch.Rate{Permits: 4, Interval: time.Second}); err != nil {
+		if err := l.UpdateRate(bg, ratelimit.Rate{Permits: 4, Interval: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		says(<-more, `"api" gives 4`)
@@ -458,10 +463,10 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 
 		var none context.Context
 		says(l.TryAcquire(none, 1, 0), "nil context")
-		says(l.SetRate(none, redlatch.Rate{Permits: 1, Interval: time.Second}), "nil context")
+		says(l.SetRate(none, ratelimit.Rate{Permits: 1, Interval: time.Second}), "nil context")
 		says(second(l.Config(none)), "nil context")
 		says(l.TryAcquire(bg, 1, -1), "negative")
-		for word, r := range map[string]redlatch.Rate{
+		for word, r := range map[string]ratelimit.Rate{
 			"Permits is 0":      {Interval: time.Second},
 			"Permits is -1":     {Permits: -1, Interval: time.Second},
 			"Interval is 0s":    {Permits: 1},
@@ -474,15 +479,15 @@ func TestRateLimiterRefusesWhatCanNeverBe(t *testing.T) {
 			says(second(l.TrySetRate(bg, r)), word)
 		}
 		c := w.Client(redlatch.Config{})
-		says(c.RateLimiter("a{b").TryAcquire(bg, 1, 0), "without a '}'")
+		says(ratelimit.New(c, "a{b", ratelimit.Rate{}).TryAcquire(bg, 1, 0), "without a '}'")
 		_ = w.Server.Set("text", "not a limiter")
-		text := c.RateLimiter("text")
+		text := ratelimit.New(c, "text", ratelimit.Rate{})
 		says(text.TryAcquire(bg, 1, 0), "WRONGTYPE")
-		says(text.SetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second}), "WRONGTYPE")
-		says(second(text.TrySetRate(bg, redlatch.Rate{Permits: 1, Interval: time.Second})), "WRONGTYPE")
+		says(text.SetRate(bg, ratelimit.Rate{Permits: 1, Interval: time.Second}), "WRONGTYPE")
+		says(second(text.TrySetRate(bg, ratelimit.Rate{Permits: 1, Interval: time.Second})), "WRONGTYPE")
 		wantKey(w, "text", "not a limiter")
 		_ = c.Close()
-		w.WantErr(c.RateLimiter("api").TryAcquire(bg, 1, 0), redlatch.ErrClosed)
+		w.WantErr(ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(bg, 1, 0), redlatch.ErrClosed)
 	})
 }
 

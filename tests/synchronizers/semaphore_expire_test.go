@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -37,7 +38,7 @@ func TestExpireAndPersistAreAboutAllKeysOfAnObject(t *testing.T) {
 			return s
 		}, []string{locktest.Pool, "{" + locktest.Pool + "}:timeout"}, nil},
 		"rate": {func(w *locktest.World, c *redlatch.Client) object {
-			l := c.RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: 5, Interval: time.Hour})
+			l := ratelimit.New(c, locktest.Pool, ratelimit.Rate{Permits: 5, Interval: time.Hour})
 			w.OK(l.Acquire(bg, 2))
 			return l
 		}, []string{locktest.Pool, "{" + locktest.Pool + "}:value", "{" + locktest.Pool + "}:permits"}, nil},

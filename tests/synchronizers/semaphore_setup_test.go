@@ -3,12 +3,14 @@ package synchronizers
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -44,7 +46,7 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 			}
 		},
 		"rate": func(c *redlatch.Client, n int) carrier {
-			l := c.RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: n, Interval: time.Second})
+			l := ratelimit.New(c, locktest.Pool, ratelimit.Rate{Permits: n, Interval: time.Second})
 			return carrier{
 				func(ctx context.Context) error { return l.Acquire(ctx, 1) },
 				func() error { return l.TryAcquire(bg, 1, 0) },
@@ -52,7 +54,7 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 					r, err := l.Config(bg)
 					return r.Permits, err
 				},
-				func() error { return l.SetRate(bg, redlatch.Rate{Permits: 7, Interval: time.Second}) },
+				func() error { return l.SetRate(bg, ratelimit.Rate{Permits: 7, Interval: time.Second}) },
 			}
 		},
 	} {
@@ -98,14 +100,18 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w.Server.HSet(locktest.Pool, "type", "0")
-		l := w.Client(redlatch.Config{}).RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
+		l := ratelimit.New(w.Client(redlatch.Config{}), locktest.Pool, ratelimit.Rate{Permits: 3, Interval: time.Second})
 		start := time.Now()
-		w.WantErr(l.Acquire(bg, 1), redlatch.ErrUninitialized)
+		err := l.Acquire(bg, 1)
+		w.WantErr(err, redlatch.ErrUninitialized)
+		if !strings.Contains(err.Error(), "call SetRate") {
+			t.Errorf("%v does not say what to call", err)
+		}
 		w.WantErr(l.TryAcquire(bg, 1, 0), redlatch.ErrUninitialized)
 		if d := time.Since(start); d > 10*time.Millisecond {
 			t.Errorf("told after %v", d)
 		}
-		w.OK(l.SetRate(bg, redlatch.Rate{Permits: 3, Interval: time.Second}))
+		w.OK(l.SetRate(bg, ratelimit.Rate{Permits: 3, Interval: time.Second}))
 		w.OK(l.Acquire(bg, 1))
 		w.Server.Del(locktest.Pool)
 		w.OK(w.Server.Set(locktest.Pool, "of somebody else"))
@@ -114,8 +120,8 @@ func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 		}
 	})
 	locktest.InFakeTime(t, func(w *locktest.World) { // it is over whenever it is asked
-		short := redlatch.Rate{Permits: 3, Interval: 10 * time.Millisecond, KeepAlive: 10 * time.Millisecond}
-		l := w.ClientOver(20*time.Millisecond, redlatch.Config{}).RateLimiter(locktest.Pool).WithRate(short)
+		short := ratelimit.Rate{Permits: 3, Interval: 10 * time.Millisecond, KeepAlive: 10 * time.Millisecond}
+		l := ratelimit.New(w.ClientOver(20*time.Millisecond, redlatch.Config{}), locktest.Pool, short)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 		w.WantErr(l.TryAcquire(ctx, 1, 0), redlatch.ErrUninitialized)
@@ -132,7 +138,7 @@ func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
 			return func() error { _, err := s.Acquire(bg); return err }
 		},
 		"ratelimiter.tryset": func(c *redlatch.Client) func() error {
-			l := c.RateLimiter(locktest.Pool).WithRate(redlatch.Rate{Permits: 3, Interval: time.Second})
+			l := ratelimit.New(c, locktest.Pool, ratelimit.Rate{Permits: 3, Interval: time.Second})
 			return func() error { return l.Acquire(bg, 1) }
 		},
 	} {
@@ -184,9 +190,11 @@ func TestNobodyIsToldThatWhatHeHasSetUpIsNot(t *testing.T) {
 			"expirable.take",
 		},
 		"rate": {
-			func(c *redlatch.Client) error { return c.RateLimiter(locktest.Pool).Acquire(bg, 1) },
 			func(c *redlatch.Client) error {
-				_, err := c.RateLimiter(locktest.Pool).TrySetRate(bg, redlatch.Rate{Permits: 3, Interval: time.Second})
+				return ratelimit.New(c, locktest.Pool, ratelimit.Rate{}).Acquire(bg, 1)
+			},
+			func(c *redlatch.Client) error {
+				_, err := ratelimit.New(c, locktest.Pool, ratelimit.Rate{}).TrySetRate(bg, ratelimit.Rate{Permits: 3, Interval: time.Second})
 				return err
 			},
 			"ratelimiter.take",

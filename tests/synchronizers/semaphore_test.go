@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -174,7 +175,7 @@ func TestATextIsNotTakenForNoPermits(t *testing.T) {
 		w.OK(w.Server.Set("x", "text"))
 		expirable := c.ExpirableSemaphore("x")
 		for what, ask := range map[string]func(context.Context) (int, error){
-			"semaphore": c.Semaphore("x").Available, "latch": c.CountDownLatch("x").Count,
+			"semaphore": c.Semaphore("x").Available, "latch": latch.New(c, "x").Count,
 			"expirable": expirable.Available, "acquired": expirable.Acquired, "all": expirable.Permits,
 		} {
 			var wrong *driver.RunError

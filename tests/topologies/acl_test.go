@@ -17,6 +17,8 @@ import (
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -185,7 +187,7 @@ func work(t *testing.T, d driver.Redis, mode redlatch.PubSub, name string) {
 	defer cancel()
 	for _, typ := range types {
 		own := name + ":" + typ.name
-		if d.Traits().Cluster && typ.name == "CountDownLatch" {
+		if d.Traits().Cluster && typ.name == "latch" {
 			own = noTag.Replace(own)
 		}
 		typ.test(&pair{T: t, ctx: ctx, a: a, b: b, name: own})
@@ -244,18 +246,18 @@ func (p *pair) rest(d driver.Redis) {
 		p.must("Info", err)
 	}
 	p.must("Release", permit.Release(p.ctx))
-	latch := p.a.CountDownLatch(noTag.Replace(p.name + ":latch"))
-	_, err = latch.TrySetCount(p.ctx, 5)
+	l := latch.New(p.a, noTag.Replace(p.name+":latch"))
+	_, err = l.TrySetCount(p.ctx, 5)
 	p.must("TrySetCount", err)
-	_, err = latch.Delete(p.ctx)
+	_, err = l.Delete(p.ctx)
 	p.must("Delete", err)
-	each := p.a.RateLimiter(p.name + ":each")
-	_, err = each.TrySetRate(p.ctx, redlatch.Rate{Permits: 1, Interval: time.Minute, PerClient: true, KeepAlive: time.Hour})
+	each := ratelimit.New(p.a, p.name+":each", ratelimit.Rate{})
+	_, err = each.TrySetRate(p.ctx, ratelimit.Rate{Permits: 1, Interval: time.Minute, PerClient: true, KeepAlive: time.Hour})
 	p.must("TrySetRate", err)
 	p.must("Acquire", each.Acquire(p.ctx, 1))
 	_, err = each.Available(p.ctx)
 	p.must("Available", err)
-	p.must("SetRate", each.SetRate(p.ctx, redlatch.Rate{Permits: 2, Interval: time.Minute}))
+	p.must("SetRate", each.SetRate(p.ctx, ratelimit.Rate{Permits: 2, Interval: time.Minute}))
 }
 
 // beside checks that a name that does not begin with the prefix is refused, clearly

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -111,16 +114,16 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 	h.must("Acquire", h.a.Semaphore(h.of("semaphore")).Acquire(h.ctx, 1))
 	h.waitFor("semaphore", func() error { return h.b.Semaphore(h.of("semaphore")).Acquire(h.ctx, 1) })
 
-	_, err = h.a.CountDownLatch(h.of("latch")).TrySetCount(h.ctx, 1)
+	_, err = latch.New(h.a, h.of("latch")).TrySetCount(h.ctx, 1)
 	h.must("TrySetCount", err)
-	h.waitFor("latch", func() error { return h.b.CountDownLatch(h.of("latch")).Wait(h.ctx) })
+	h.waitFor("latch", func() error { return latch.New(h.b, h.of("latch")).Wait(h.ctx) })
 
-	h.waitFor("barrier", func() error { _, err := h.b.Barrier(h.of("barrier"), 2).Await(h.ctx); return err })
+	h.waitFor("barrier", func() error { _, err := barrier.New(h.b, h.of("barrier"), 2).Await(h.ctx); return err })
 
-	_, err = h.a.RateLimiter(h.of("rate")).TrySetRate(h.ctx, redlatch.Rate{Permits: 1, Interval: rate})
+	_, err = ratelimit.New(h.a, h.of("rate"), ratelimit.Rate{}).TrySetRate(h.ctx, ratelimit.Rate{Permits: 1, Interval: rate})
 	h.must("TrySetRate", err)
-	h.must("Acquire", h.a.RateLimiter(h.of("rate")).Acquire(h.ctx, 1))
-	h.waitFor("rate", func() error { return h.b.RateLimiter(h.of("rate")).Acquire(h.ctx, 1) })
+	h.must("Acquire", ratelimit.New(h.a, h.of("rate"), ratelimit.Rate{}).Acquire(h.ctx, 1))
+	h.waitFor("rate", func() error { return ratelimit.New(h.b, h.of("rate"), ratelimit.Rate{}).Acquire(h.ctx, 1) })
 
 	// Those who wait have subscribed; so has the client that holds, which is how it
 	// notices that a connection breaks.
@@ -316,7 +319,7 @@ func (h *household) giveUp() {
 			try("Release of "+x.what, func() error { return x.Release(h.ctx) })
 		}
 	}
-	try("CountDown", func() error { return h.a.CountDownLatch(h.of("latch")).CountDown(h.ctx) })
+	try("CountDown", func() error { return latch.New(h.a, h.of("latch")).CountDown(h.ctx) })
 	try("Release of semaphore", func() error { return h.a.Semaphore(h.of("semaphore")).Release(h.ctx, 1) })
 	wg.Wait()
 	close(errs)
@@ -332,7 +335,7 @@ func (h *household) arrive() {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.ctx, generous)
 	defer cancel()
-	_, err := h.a.Barrier(h.of("barrier"), 2).Await(ctx)
+	_, err := barrier.New(h.a, h.of("barrier"), 2).Await(ctx)
 	h.must("Await", err)
 }
 
@@ -341,8 +344,8 @@ func (h *household) breakUp() {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.ctx, generous)
 	defer cancel()
-	h.must("Reset", h.a.Barrier(h.of("barrier"), 2).Reset(ctx))
-	h.wantError("barrier", soon, redlatch.ErrBroken)
+	h.must("Reset", barrier.New(h.a, h.of("barrier"), 2).Reset(ctx))
+	h.wantError("barrier", soon, barrier.ErrBroken)
 }
 
 // leave ends the household, and looks for what it leaves behind: keys that are only
@@ -359,7 +362,7 @@ func (h *household) leave() {
 	h.must("Delete", err)
 	_, err = h.a.ExpirableSemaphore(h.of("permit")).Delete(h.ctx)
 	h.must("Delete", err)
-	_, err = h.a.RateLimiter(h.of("rate")).Delete(h.ctx)
+	_, err = ratelimit.New(h.a, h.of("rate"), ratelimit.Rate{}).Delete(h.ctx)
 	h.must("Delete", err)
 	var left []string
 	h.eventuallySays(func() string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -213,7 +214,7 @@ func locksEvicted(s *scene) {
 	}
 	s.each(func(h *household) {
 		h.wantLost(shortLease/3+soon, redlatch.LostGone, "permit", "lease")
-		h.wantError("barrier", soon, redlatch.ErrBroken)
+		h.wantError("barrier", soon, barrier.ErrBroken)
 		h.wantServed(soon, "permit", "semaphore", "latch")
 		h.releaseLease()
 		h.holds = slices.DeleteFunc(h.holds, func(x *held) bool { return x.what != "permit" })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 )
 
 // A server that has lost everything has given every lock away. The holders are told
@@ -26,7 +27,7 @@ func (h *household) wantForgotten() {
 	h.Helper()
 	h.wantError("permit", soon, redlatch.ErrUninitialized)
 	h.wantError("rate", soon, redlatch.ErrUninitialized)
-	h.wantError("barrier", soon, redlatch.ErrBroken)
+	h.wantError("barrier", soon, barrier.ErrBroken)
 	h.wantServed(soon, "semaphore")
 	_, err := h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1)
 	h.must("TrySetPermits", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -97,7 +98,7 @@ func (h *household) failure(patience time.Duration) error {
 func (h *household) calls() (await func()) {
 	h.Helper()
 	c := make(chan error, 2)
-	latch := h.b.CountDownLatch(h.of("counted"))
+	l := latch.New(h.b, h.of("counted"))
 	go func() {
 		hold, err := h.a.Lock(h.of("free")).Acquire(h.ctx)
 		if err == nil {
@@ -106,9 +107,9 @@ func (h *household) calls() (await func()) {
 		c <- err
 	}()
 	go func() {
-		_, err := latch.TrySetCount(h.ctx, 3)
+		_, err := l.TrySetCount(h.ctx, 3)
 		for range 2 {
-			err = errors.Join(err, latch.CountDown(h.ctx))
+			err = errors.Join(err, l.CountDown(h.ctx))
 		}
 		c <- err
 	}()
@@ -124,10 +125,10 @@ func (h *household) calls() (await func()) {
 				h.Fatalf("%s: a call does not return", h.name)
 			}
 		}
-		if n, err := latch.Count(h.ctx); err != nil || n != 1 {
+		if n, err := l.Count(h.ctx); err != nil || n != 1 {
 			h.Errorf("%s: a latch that was counted down twice from 3 is at %d, %v", h.name, n, err)
 		}
-		if _, err := latch.Delete(h.ctx); err != nil {
+		if _, err := l.Delete(h.ctx); err != nil {
 			h.Errorf("%s: Delete: %v", h.name, err)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -67,9 +70,9 @@ var types = []struct {
 	{"RedLock", (*pair).red},
 	{"Semaphore", (*pair).semaphore},
 	{"ExpirableSemaphore", (*pair).permits},
-	{"CountDownLatch", (*pair).latch},
-	{"Barrier", (*pair).barrier},
-	{"RateLimiter", (*pair).rate},
+	{"latch", (*pair).latch},
+	{"barrier", (*pair).barrier},
+	{"ratelimit", (*pair).rate},
 	{"Locks, Info, ForceRelease", (*pair).inspect},
 }
 
@@ -315,7 +318,7 @@ func (p *pair) permits() {
 }
 
 func (p *pair) latch() {
-	mine, other := p.a.CountDownLatch(p.name), p.b.CountDownLatch(p.name)
+	mine, other := latch.New(p.a, p.name), latch.New(p.b, p.name)
 	_, err := mine.TrySetCount(p.ctx, 2)
 	p.must("TrySetCount", err)
 	got := start(func() error { return other.Wait(p.ctx) })
@@ -326,16 +329,16 @@ func (p *pair) latch() {
 
 func (p *pair) barrier() {
 	for range 2 {
-		got := start(func() error { _, err := p.b.Barrier(p.name, 2).Await(p.ctx); return err })
-		_, err := p.a.Barrier(p.name, 2).Await(p.ctx)
+		got := start(func() error { _, err := barrier.New(p.b, p.name, 2).Await(p.ctx); return err })
+		_, err := barrier.New(p.a, p.name, 2).Await(p.ctx)
 		p.must("Await", err)
 		p.await("Await", got)
 	}
 }
 
 func (p *pair) rate() {
-	mine, other := p.a.RateLimiter(p.name), p.b.RateLimiter(p.name)
-	_, err := mine.TrySetRate(p.ctx, redlatch.Rate{Permits: 2, Interval: 300 * time.Millisecond})
+	mine, other := ratelimit.New(p.a, p.name, ratelimit.Rate{}), ratelimit.New(p.b, p.name, ratelimit.Rate{})
+	_, err := mine.TrySetRate(p.ctx, ratelimit.Rate{Permits: 2, Interval: 300 * time.Millisecond})
 	p.must("TrySetRate", err)
 	start := time.Now()
 	for range 3 {

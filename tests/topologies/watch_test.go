@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
@@ -44,11 +47,14 @@ func startFleet(t *testing.T, p drivers.Place) *fleet {
 	}
 	s.wait(func(ctx context.Context) error { _, err := s.b.Lock(appPrefix + "lock").Acquire(ctx); return err })
 	s.wait(func(ctx context.Context) error { _, err := s.b.FairLock(appPrefix + "fair").Acquire(ctx); return err })
-	s.wait(func(ctx context.Context) error { _, err := s.b.Barrier(appPrefix+"barrier", 2).Await(ctx); return err })
+	s.wait(func(ctx context.Context) error {
+		_, err := barrier.New(s.b, appPrefix+"barrier", 2).Await(ctx)
+		return err
+	})
 
 	_, err := s.a.Semaphore(appPrefix+"semaphore").TrySetPermits(ctx, 3)
 	s.must(err)
-	_, err = s.a.CountDownLatch(appPrefix+"latch").TrySetCount(ctx, 3)
+	_, err = latch.New(s.a, appPrefix+"latch").TrySetCount(ctx, 3)
 	s.must(err)
 	permits := s.a.ExpirableSemaphore(appPrefix + "permits")
 	_, err = permits.TrySetPermits(ctx, 3)
@@ -57,8 +63,8 @@ func startFleet(t *testing.T, p drivers.Place) *fleet {
 	s.must(err)
 	s.ends = append(s.ends, func() { s.must(permit.Release(context.WithoutCancel(ctx))) })
 	for _, each := range []bool{false, true} {
-		limiter := s.a.RateLimiter(fmt.Sprint(appPrefix, "limiter:", each))
-		_, err = limiter.TrySetRate(ctx, redlatch.Rate{Permits: 3, Interval: time.Hour, PerClient: each})
+		limiter := ratelimit.New(s.a, fmt.Sprint(appPrefix, "limiter:", each), ratelimit.Rate{})
+		_, err = limiter.TrySetRate(ctx, ratelimit.Rate{Permits: 3, Interval: time.Hour, PerClient: each})
 		s.must(err)
 		s.must(limiter.Acquire(ctx, 1))
 	}

@@ -11,6 +11,8 @@ import (
 	goredislib "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/redlatchrueidis"
 )
@@ -40,7 +42,7 @@ func makeLoads() []load {
 		load{"semaphore-4x16", onRueidis, 16, semaphore},
 		load{"permits-4x16", onRueidis, 16, permits},
 		load{"rate-limiter-16", onRueidis, 16, rateLimiter},
-		load{"latch-1000", onRueidis, 1, latch})
+		load{"latch-1000", onRueidis, 1, countDown})
 }
 
 // A client disconnects what it does not close by itself.
@@ -115,15 +117,15 @@ func permits(c *redlatch.Client, _ int) (operation, error) {
 
 // rateLimiter has more permits than can be taken, and forgets them soon.
 func rateLimiter(c *redlatch.Client, _ int) (operation, error) {
-	l := c.RateLimiter("load")
-	_, err := l.TrySetRate(context.Background(), redlatch.Rate{Permits: 1e6, Interval: 10 * time.Millisecond})
+	l := ratelimit.New(c, "load", ratelimit.Rate{})
+	_, err := l.TrySetRate(context.Background(), ratelimit.Rate{Permits: 1e6, Interval: 10 * time.Millisecond})
 	return func(ctx context.Context) error { return l.Acquire(ctx, 1) }, err
 }
 
 // latch lets 1,000 goroutines go. That they have come to rest before the count-down
 // cannot be seen from outside: it gets a pause, which uses no CPU time.
-func latch(c *redlatch.Client, _ int) (operation, error) {
-	l := c.CountDownLatch("load")
+func countDown(c *redlatch.Client, _ int) (operation, error) {
+	l := latch.New(c, "load")
 	const crowd = 1000
 	return func(ctx context.Context) error {
 		if _, err := l.TrySetCount(ctx, 1); err != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 )
 
 // SetPermits gives a semaphore n permits.
@@ -77,15 +79,15 @@ func (w *World) stored() (free, given int) {
 }
 
 // Limiter returns a limiter with a rate, of a client of its own.
-func (w *World) Limiter(permits int, interval time.Duration) *redlatch.RateLimiter {
+func (w *World) Limiter(permits int, interval time.Duration) *ratelimit.Limiter {
 	w.Helper()
-	l := w.Client(redlatch.Config{}).RateLimiter("api")
-	w.SetRate(l, redlatch.Rate{Permits: permits, Interval: interval})
+	l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
+	w.SetRate(l, ratelimit.Rate{Permits: permits, Interval: interval})
 	return l
 }
 
 // SetRate sets the rate, or ends the test.
-func (w *World) SetRate(l *redlatch.RateLimiter, r redlatch.Rate) {
+func (w *World) SetRate(l *ratelimit.Limiter, r ratelimit.Rate) {
 	w.Helper()
 	if err := l.SetRate(bg, r); err != nil {
 		w.Fatal(err)
@@ -93,7 +95,7 @@ func (w *World) SetRate(l *redlatch.RateLimiter, r redlatch.Rate) {
 }
 
 // TakeRate takes n permits at once, or ends the test.
-func (w *World) TakeRate(l *redlatch.RateLimiter, n int) {
+func (w *World) TakeRate(l *ratelimit.Limiter, n int) {
 	w.Helper()
 	if err := l.TryAcquire(bg, n, 0); err != nil {
 		w.Fatal(err)
@@ -101,7 +103,7 @@ func (w *World) TakeRate(l *redlatch.RateLimiter, n int) {
 }
 
 // WantBusy tries and wants to be told to come back then.
-func (w *World) WantBusy(l *redlatch.RateLimiter, n int, after time.Duration) {
+func (w *World) WantBusy(l *ratelimit.Limiter, n int, after time.Duration) {
 	w.Helper()
 	err := l.TryAcquire(bg, n, 0)
 	var busy *redlatch.BusyError
@@ -127,7 +129,7 @@ func (w *World) Semaphore(c *redlatch.Client, n int) *redlatch.Semaphore {
 }
 
 // Latch sets the count of a latch.
-func (w *World) Latch(l *redlatch.CountDownLatch, n int) *redlatch.CountDownLatch {
+func (w *World) Latch(l *latch.Latch, n int) *latch.Latch {
 	w.Helper()
 	if set, err := l.TrySetCount(bg, n); !set || err != nil {
 		w.Fatalf("TrySetCount(%d): %v, %v", n, set, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/latch"
 )
 
 // Waiting starts an acquisition and returns when it stands in the queue.
@@ -55,7 +56,7 @@ func NoneYet[T any](c <-chan T) bool {
 }
 
 // WaitFor waits for a latch on a goroutine.
-func WaitFor(ctx context.Context, l *redlatch.CountDownLatch) <-chan error {
+func WaitFor(ctx context.Context, l *latch.Latch) <-chan error {
 	return Later(func() error { return l.Wait(ctx) })
 }
 

@@ -29,7 +29,7 @@ var waiters = map[string]int{
 	"(*github.com/redlatch/redlatch.Multi).TryAcquire": 1, "(*github.com/redlatch/redlatch.Multi).TryDo": 1,
 	"(*github.com/redlatch/redlatch.Semaphore).TryAcquire": 2, "(*github.com/redlatch/redlatch.Semaphore).TryDo": 2,
 	"(*github.com/redlatch/redlatch.ExpirableSemaphore).TryAcquire": 1, "(*github.com/redlatch/redlatch.ExpirableSemaphore).TryDo": 1,
-	"(*github.com/redlatch/redlatch.ExpirableSemaphore).TryAcquireMany": 2, "(*github.com/redlatch/redlatch.RateLimiter).TryAcquire": 2,
+	"(*github.com/redlatch/redlatch.ExpirableSemaphore).TryAcquireMany": 2, "(*github.com/redlatch/redlatch/ratelimit.Limiter).TryAcquire": 2,
 	until: 0,
 }
 

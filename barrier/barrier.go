@@ -1,11 +1,18 @@
-package redlatch
+// Package barrier lets callers of any number of processes wait for one another, again and again. Redisson has no
+// barriers: the keys are redlatch's own.
+//
+//	step := barrier.New(client, "simulation:step", 4)
+//	index, err := step.Await(ctx) // until all four have come; 0: this one was the last
+package barrier
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/barrier"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/request"
@@ -13,10 +20,14 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
+// ErrBroken: not all who had come to a barrier could go on together. Every
+// error with this state is also a *BrokenError.
+var ErrBroken = barrier.ErrBroken
+
 // A Barrier lets callers of any number of processes wait for one another. When as
 // many have arrived as it has parties, all of them go on, and the barrier is there
-// for the next time. A Barrier is a name, immutable, and cheap. Redisson has no
-// barrier: the keys are redlatch's own. They expire ten minutes after their last use.
+// for the next time. A Barrier is a name, immutable, and cheap, and may be shared. Its
+// keys in Redis expire ten minutes after their last use.
 //
 // The callers that go on together are a generation. Either each of them is told that
 // all have arrived, or each is told that the generation is broken: a caller has left
@@ -26,18 +37,19 @@ import (
 // is counted in it once, whatever happens to its request.
 //
 // The number of parties is stored with the barrier: a Barrier with another number is
-// refused with ErrInvalid, until it calls Reset.
+// refused with redlatch.ErrInvalid, until it calls Reset.
 type Barrier struct {
-	c   *Client
+	e   *bridge.Engines
 	in  *barrier.Barrier
 	err error // a name or number that cannot be used
 }
 
-// Barrier returns the barrier with this name for a number of parties. Every method
+// New returns the barrier with this name for a number of parties. Every method
 // refuses a name that Redis cannot handle, and a number below 1.
-func (c *Client) Barrier(name string, parties int) *Barrier {
-	key := c.server.Key(name)
-	b := &Barrier{c: c, in: c.barriers.Barrier(key, parties)}
+func New(c *redlatch.Client, name string, parties int) *Barrier {
+	e := bridge.Open(c)
+	key := e.Server.Key(name)
+	b := &Barrier{e: e, in: e.Barriers.Barrier(key, parties)}
 	if b.err = request.CheckKey(key); b.err == nil && parties < 1 {
 		b.err = invalid.Errorf("redlatch: barrier %q of %d parties: it takes at least 1 to go on", name, parties)
 	}
@@ -55,19 +67,19 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 // the callers can agree that this one does what is to be done once.
 //
 // If ctx ends before, the caller leaves and breaks the generation: the
-// others get ErrBroken. Its own error is ErrBusy, or ErrUnavailable if the server did
-// not answer. Close breaks the generation, too. So does a caller that cannot reach the
-// server for Config.OutageTimeout, as soon as it reaches it again. If the caller's
+// others get ErrBroken. Its own error is redlatch.ErrBusy, or redlatch.ErrUnavailable if the server did
+// not answer. redlatch.Client.Close breaks the generation, too. So does a caller that cannot reach the
+// server for redlatch.Config.OutageTimeout, as soon as it reaches it again. If the caller's
 // process dies, the others get ErrBroken when the process has not been heard for its
-// Config.WatchdogTimeout.
+// redlatch.Config.WatchdogTimeout.
 //
 // A caller that leaves, or does not hear from the server, cannot know whether the
 // others have gone on at that moment.
 func (b *Barrier) Await(ctx context.Context) (int, error) {
 	index := -1
-	at := b.c.engines.WaitSite()
-	e := hooks.Acquisition{Name: b.in.Name(), Kind: string(KindBarrier)}
-	err := b.c.report.observe(ctx, e, false, func(ctx context.Context) (_ bool, err error) {
+	at := b.e.WaitSite()
+	of := hooks.Acquisition{Name: b.Name(), Kind: string(redlatch.KindBarrier)}
+	err := b.e.Observe(ctx, of, false, func(ctx context.Context) (_ bool, err error) {
 		if err := b.usable(ctx); err != nil {
 			return false, err
 		}
@@ -81,9 +93,12 @@ func (b *Barrier) Await(ctx context.Context) (int, error) {
 func (b *Barrier) explain(err error) error {
 	var broken *barrier.BrokenError
 	if errors.As(err, &broken) {
-		return &BrokenError{Name: b.in.Name(), Reason: BreakReason(broken.Reason), By: broken.By}
+		return &BrokenError{Name: b.Name(), Reason: BreakReason(broken.Reason), By: broken.By}
 	}
-	return asBusy(err, BusyError{Name: b.in.Name(), Kind: KindBarrier})
+	if gaveUp, cause := request.GaveUp(err); gaveUp {
+		return &redlatch.BusyError{Name: b.Name(), Kind: redlatch.KindBarrier, Cause: cause}
+	}
+	return err
 }
 
 // Reset breaks the current generation, if anybody waits in it, and gives the barrier
@@ -96,10 +111,10 @@ func (b *Barrier) Reset(ctx context.Context) error {
 }
 
 func (b *Barrier) usable(ctx context.Context) error {
-	if err := b.c.usable(ctx, b.err); err != nil {
+	if err := b.e.Usable(ctx, b.err); err != nil {
 		return err
 	}
-	return b.c.twins.Use(twins.Barriers, b.in.Key)
+	return b.e.Twins.Use(twins.Barriers, b.in.Key)
 }
 
 // A BreakReason says how a generation of a Barrier was broken.
@@ -110,7 +125,7 @@ const (
 	// BrokenLeft: a caller has left after it had arrived: its context ended,
 	// or its client was closed.
 	BrokenLeft BreakReason = "left"
-	// BrokenDead: one of the clients was not heard for its Config.WatchdogTimeout.
+	// BrokenDead: one of the clients was not heard for its redlatch.Config.WatchdogTimeout.
 	BrokenDead BreakReason = "dead"
 	// BrokenReset: somebody has called Reset.
 	BrokenReset BreakReason = "reset"

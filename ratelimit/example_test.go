@@ -1,4 +1,4 @@
-package redlatch_test
+package ratelimit_test
 
 import (
 	"context"
@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/ratelimit"
 )
 
 // All processes together make a hundred calls in a second.
-func ExampleRateLimiter_Acquire() {
-	ctx, calls := context.Background(), newClient().RateLimiter("calls")
-	if _, err := calls.TrySetRate(ctx, redlatch.Rate{Permits: 100, Interval: time.Second}); err != nil {
-		log.Print(err)
-	}
+func ExampleLimiter_Acquire() {
+	ctx := context.Background()
+	calls := ratelimit.New(newClient(), "calls", ratelimit.Rate{Permits: 100, Interval: time.Second})
 	for order := range 1000 {
 		if err := calls.Acquire(ctx, 1); err != nil { // waits for its turn
 			log.Print(err)
@@ -27,8 +26,8 @@ func ExampleRateLimiter_Acquire() {
 }
 
 // A visitor that comes too often is told when to come back.
-func ExampleRateLimiter_TryAcquire() {
-	visitors := newClient().RateLimiter("visitors")
+func ExampleLimiter_TryAcquire() {
+	visitors := ratelimit.New(newClient(), "visitors", ratelimit.Rate{Permits: 10, Interval: time.Second})
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		var busy *redlatch.BusyError
 		if err := visitors.TryAcquire(r.Context(), 1, 0); errors.As(err, &busy) {
@@ -41,3 +40,7 @@ func ExampleRateLimiter_TryAcquire() {
 		_, _ = w.Write([]byte("welcome"))
 	})
 }
+
+func newClient() *redlatch.Client { return nil }
+
+func ship(context.Context, int) error { return nil }

@@ -1,35 +1,39 @@
-package redlatch
+// Package ratelimit limits how often something is done, by all processes together or by each of them: Redisson's
+// RRateLimiter.
+//
+//	api := ratelimit.New(client, "api", ratelimit.Rate{Permits: 100, Interval: time.Second})
+//	err := api.Acquire(ctx, 1)      // waits for its turn
+//	err = api.TryAcquire(ctx, 1, 0) // or says with a *redlatch.BusyError when to come back (RetryAfter)
+package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/args"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/ratelimit"
 	"github.com/redlatch/redlatch/internal/ratequeue"
+	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/twins"
 )
 
-// A RateLimiter lets so many permits be taken in any interval, by all clients
-// together or by each of them: Redisson's RRateLimiter. It is a name: immutable,
-// cheap, and may be shared.
-//
-//	api := client.RateLimiter("api")
-//	_, err := api.TrySetRate(ctx, redlatch.Rate{Permits: 100, Interval: time.Second})
-//	err = api.Acquire(ctx, 1)       // waits for its turn
-//	err = api.TryAcquire(ctx, 1, 0) // or says with a *BusyError when to come back (RetryAfter)
+// A Limiter lets so many permits be taken in any interval, by all clients
+// together or by each of them. It is a name: immutable, cheap, and may be shared.
 //
 // The interval slides: what was given counts for a whole interval from then on,
 // by the server's clock, which is the only one that redlatch asks. Redisson's
 // clients count by their own clocks, so with them the interval can be too short, by as
-// much as the clocks differ. If a clock is more than Config.Redisson.MaxClockSkew ahead, what it
+// much as the clocks differ. If a clock is more than redlatch.Config.Redisson.MaxClockSkew ahead, what it
 // has written counts from when redlatch first sees it. A permit is used later than the
 // server gave it, by the time that the answer takes.
 //
@@ -53,14 +57,14 @@ import (
 // interval has passed; a state of which a part is missing is put right,
 // where Redisson fails for ever; and a hash of something else, such as a lock of that
 // name, gets no rate and is not deleted: that fails with WRONGTYPE. Redisson's clients must be of 3.17 or newer.
-type RateLimiter struct {
-	c    *Client
+type Limiter struct {
+	e    *bridge.Engines
 	in   ratelimit.Limiter
-	give *Rate // what it is given if it has no rate; nil: nothing
+	give Rate  // what it is given if it has no rate; zero: nothing
 	err  error // a name, or a rate to be given, that cannot be used
 }
 
-// A Rate is how many permits a RateLimiter gives.
+// A Rate is how many permits a Limiter gives.
 type Rate struct {
 	// Permits is how many may be taken in an interval, at least 1.
 	Permits int
@@ -68,7 +72,7 @@ type Rate struct {
 	// rounded up.
 	Interval time.Duration
 	// PerClient gives every client as many permits, where else all share them. A
-	// client is a Client of redlatch or an instance of Redisson. Redlatch's state
+	// client is a redlatch.Client or an instance of Redisson. Redlatch's state
 	// ends an interval after its last use; Redisson's stays in Redis when the
 	// instance has ended, unless there is a KeepAlive.
 	PerClient bool
@@ -77,74 +81,70 @@ type Rate struct {
 	KeepAlive time.Duration
 }
 
-func rateBusy(name string, after time.Duration, cause error) error {
-	return &BusyError{Name: name, Kind: KindRateLimiter, RetryAfter: after, Cause: cause}
-}
-
-// RateLimiter returns the rate limiter with this name, Redisson's
-// getRateLimiter. It gives nothing before it has got a rate. "x" and "{x}" share what
-// they have given, as in Redisson, so a client that has used one of these names is
+// New returns the rate limiter with this name, Redisson's getRateLimiter, and with a rate to be set up: where Acquire or
+// TryAcquire finds that it has none, at the first start or after the server has lost its data, it calls TrySetRate with this one
+// and goes on. A rate that the limiter has is left as it is; UpdateRate changes it. With the zero Rate nothing is set up:
+// a limiter without a rate is refused with redlatch.ErrUninitialized, until somebody calls TrySetRate.
+//
+// Every method refuses a name that Redis cannot handle, and a rate that cannot be; and Acquire more permits than the rate has.
+// "x" and "{x}" share what they have given, as in Redisson, so a client that has used one of these names is
 // refused the other.
-func (c *Client) RateLimiter(name string) *RateLimiter {
-	key := c.server.Key(name)
-	return &RateLimiter{c: c, in: ratelimit.New(c.rates, c.id, key), err: request.CheckKey(key)}
+func New(c *redlatch.Client, name string, rate Rate) *Limiter {
+	e := bridge.Open(c)
+	key := e.Server.Key(name)
+	l := &Limiter{e: e, in: ratelimit.New(e.Rates, c.ID(), key), give: rate, err: request.CheckKey(key)}
+	if l.err == nil && l.setsUp() {
+		l.err = rate.check()
+	}
+	return l
 }
 
-// WithRate returns the limiter with a rate to be set up: where Acquire finds that it has none, at the first start or
-// after the server has lost its data, it calls TrySetRate with this one and goes on. A rate that the limiter has is left
-// as it is; UpdateRate changes it. A rate that cannot be is refused by every method, and more permits than the rate r by
-// Acquire. TryAcquire does the same.
-func (l *RateLimiter) WithRate(r Rate) *RateLimiter {
-	with := *l
-	with.give = &r
-	if with.err == nil {
-		with.err = r.check()
-	}
-	return &with
-}
+// setsUp says whether the limiter has brought a rate.
+func (l *Limiter) setsUp() bool { return l.give != Rate{} }
 
 // Name returns the limiter's name.
-func (l *RateLimiter) Name() string { return l.in.Name() }
+func (l *Limiter) Name() string { return l.in.Name() }
 
 // TrySetRate gives the limiter a rate and returns true, unless it has one
 // already. If an answer was lost, and the limiter has this very rate when it is asked
 // again, that was this call.
 //
 // Here and in the other methods that change a rate, or give permits back: if it fails
-// because ctx has ended or with ErrUnavailable, it may still be done, once.
-func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
+// because ctx has ended or with redlatch.ErrUnavailable, it may still be done, once.
+func (l *Limiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
 	if err := l.settable(ctx, r); err != nil {
 		return false, err
 	}
-	return l.in.TrySet(ctx, inspect.Rate(r), nil)
+	set, err := l.in.TrySet(ctx, inspect.Rate(r), nil)
+	return set, l.explain(err)
 }
 
 // SetRate gives the limiter a rate, whatever it had, and begins anew: what was
 // taken before does not count any more, but for what other clients have taken each for
 // itself, which counts to the end of its interval. UpdateRate keeps what was taken.
-func (l *RateLimiter) SetRate(ctx context.Context, r Rate) error {
+func (l *Limiter) SetRate(ctx context.Context, r Rate) error {
 	if err := l.settable(ctx, r); err != nil {
 		return err
 	}
-	return l.in.Set(ctx, inspect.Rate(r))
+	return l.explain(l.in.Set(ctx, inspect.Rate(r)))
 }
 
-// UpdateRate gives the limiter another rate, and what was taken still counts. It fails with ErrUninitialized if the
+// UpdateRate gives the limiter another rate, and what was taken still counts. It fails with redlatch.ErrUninitialized if the
 // limiter has no rate. To change PerClient is to begin anew: what was taken by all clients together counts for no client
 // by itself, nor the reverse.
 //
 // With PerClient a higher rate holds for the other clients at once. A client that has taken more than a hundred times in
 // the last interval has it within about an interval. A lower rate takes back nothing of what the old one has left them: in
 // the interval of the change they may take that, too.
-func (l *RateLimiter) UpdateRate(ctx context.Context, r Rate) error {
+func (l *Limiter) UpdateRate(ctx context.Context, r Rate) error {
 	if err := l.settable(ctx, r); err != nil {
 		return err
 	}
-	return l.in.Update(ctx, inspect.Rate(r))
+	return l.explain(l.in.Update(ctx, inspect.Rate(r)))
 }
 
 // settable says what is wrong with a call that gives the limiter a rate.
-func (l *RateLimiter) settable(ctx context.Context, r Rate) error {
+func (l *Limiter) settable(ctx context.Context, r Rate) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -155,18 +155,18 @@ func (l *RateLimiter) settable(ctx context.Context, r Rate) error {
 // clients have taken for themselves. With a KeepAlive its time begins anew with the next use, and with SetRate and
 // UpdateRate; these leave the end where it is if neither the old rate nor the new one has a KeepAlive. It says whether
 // there is such a limiter.
-func (l *RateLimiter) Expire(ctx context.Context, d time.Duration) (bool, error) {
+func (l *Limiter) Expire(ctx context.Context, d time.Duration) (bool, error) {
 	return args.Expire(ctx, d, l.lives)
 }
 
 // Persist lets the limiter last for ever: the reverse of Expire. With a KeepAlive that is so until the next use, from
 // which on the limiter is kept for so long. What clients have taken each for itself still ends an interval after its last
 // use. It says whether there is such a limiter.
-func (l *RateLimiter) Persist(ctx context.Context) (bool, error) {
+func (l *Limiter) Persist(ctx context.Context) (bool, error) {
 	return l.lives(ctx, args.ForEver)
 }
 
-func (l *RateLimiter) lives(ctx context.Context, ms string) (bool, error) {
+func (l *Limiter) lives(ctx context.Context, ms string) (bool, error) {
 	if err := l.usable(ctx); err != nil {
 		return false, err
 	}
@@ -176,28 +176,28 @@ func (l *RateLimiter) lives(ctx context.Context, ms string) (bool, error) {
 // Acquire waits until n permits can be had, and takes them. ctx bounds the
 // waiting.
 //
-// On failure nothing was taken, or it is given back. The error is a *BusyError
+// On failure nothing was taken, or it is given back. The error is a *redlatch.BusyError
 // if the permits could not be had in time (and then also ctx's error, if ctx
-// ended), ErrUninitialized if the limiter has no rate, ErrUnavailable if the server
-// did not answer for Config.OutageTimeout or until the caller gave up, ErrClosed after Close or Shutdown, or the
-// error with which the server refused. To ask for more permits than the rate is
-// ErrInvalid at once.
-func (l *RateLimiter) Acquire(ctx context.Context, n int) error {
-	return l.take(ctx, n, args.Patience{}, l.c.engines.WaitSite())
+// ended), redlatch.ErrUninitialized if the limiter has no rate and New was given none, redlatch.ErrUnavailable if the server
+// did not answer for redlatch.Config.OutageTimeout or until the caller gave up, redlatch.ErrClosed after the client's Close
+// or Shutdown, or the error with which the server refused. To ask for more permits than the rate is
+// redlatch.ErrInvalid at once.
+func (l *Limiter) Acquire(ctx context.Context, n int) error {
+	return l.take(ctx, n, args.Patience{}, l.e.WaitSite())
 }
 
-// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid. With a wait
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is redlatch.ErrInvalid. With a wait
 // of 0 it takes n permits if that is possible at once, and overtakes nobody of this
-// process. If it is not possible it returns a *BusyError that says when it will
+// process. If it is not possible it returns a *redlatch.BusyError that says when it will
 // be, and nothing is taken.
-func (l *RateLimiter) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
-	return l.take(ctx, n, args.AtMost(wait), l.c.engines.WaitSite())
+func (l *Limiter) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
+	return l.take(ctx, n, args.AtMost(wait), l.e.WaitSite())
 }
 
-func (l *RateLimiter) take(ctx context.Context, n int, wait args.Patience, at callsite.Site) error {
+func (l *Limiter) take(ctx context.Context, n int, wait args.Patience, at callsite.Site) error {
 	until, once, bad := wait.End()
-	e := hooks.Acquisition{Name: l.Name(), Kind: string(KindRateLimiter), N: n}
-	return l.c.report.observe(ctx, e, once, func(ctx context.Context) (bool, error) {
+	of := hooks.Acquisition{Name: l.Name(), Kind: string(redlatch.KindRateLimiter), N: n}
+	return l.e.Observe(ctx, of, once, func(ctx context.Context) (bool, error) {
 		if err := l.usable(ctx); err != nil {
 			return false, err
 		}
@@ -207,27 +207,54 @@ func (l *RateLimiter) take(ctx context.Context, n int, wait args.Patience, at ca
 		switch {
 		case bad != nil:
 			return false, bad
-		case l.give != nil && n > l.give.Permits:
+		case l.setsUp() && n > l.give.Permits:
 			return false, invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", n, l.give.Permits)
 		case ctx.Err() != nil:
-			return false, rateBusy(l.Name(), 0, request.ContextError(ctx))
+			return false, l.busy(0, request.ContextError(ctx))
 		}
 		want := ratequeue.Want{N: n, Once: once, Site: at}
-		if l.give != nil {
+		if l.setsUp() {
 			want.SetUp = func(asks *request.Trouble) error {
-				_, err := l.in.TrySet(context.Background(), inspect.Rate(*l.give), asks)
+				_, err := l.in.TrySet(context.Background(), inspect.Rate(l.give), asks)
 				return err
 			}
 		}
-		return false, l.in.Take(ctx, want, until)
+		err := l.in.Take(ctx, want, until)
+		if l.setsUp() && errors.Is(err, ratequeue.ErrNoRate) {
+			return false, l.noRate("to set it up did not help, so call SetRate")
+		}
+		return false, l.explain(err)
 	})
+}
+
+// explain turns what the engine says of the limiter into the error that users see.
+func (l *Limiter) explain(err error) error {
+	var busy *ratequeue.BusyError
+	switch {
+	case errors.As(err, &busy):
+		return l.busy(busy.After, busy.Cause)
+	case !errors.Is(err, ratequeue.ErrNoRate):
+		return err
+	case l.setsUp():
+		return l.noRate("call TrySetRate, or first Acquire, which sets it up")
+	}
+	return l.noRate("call TrySetRate, or give ratelimit.New one")
+}
+
+// noRate says that the limiter has no rate, and how it gets one.
+func (l *Limiter) noRate(remedy string) error {
+	return fmt.Errorf("%w: rate limiter %q has no rate; %s", redlatch.ErrUninitialized, l.Name(), remedy)
+}
+
+func (l *Limiter) busy(after time.Duration, cause error) error {
+	return &redlatch.BusyError{Name: l.Name(), Kind: redlatch.KindRateLimiter, RetryAfter: after, Cause: cause}
 }
 
 // Release gives back n permits that were taken and not used, so that they can be
 // taken again before their interval is over. What was taken longer ago than an
 // interval is not to be given back: it would let others take more than the rate. No
 // more is given back than the oldest ten thousand takes have got. n = 0 does nothing.
-func (l *RateLimiter) Release(ctx context.Context, n int) error {
+func (l *Limiter) Release(ctx context.Context, n int) error {
 	if n == 0 {
 		return l.usable(ctx)
 	}
@@ -237,31 +264,32 @@ func (l *RateLimiter) Release(ctx context.Context, n int) error {
 	if err := l.usable(ctx); err != nil {
 		return err
 	}
-	return l.in.Release(ctx, n)
+	return l.explain(l.in.Release(ctx, n))
 }
 
 // Available returns how many permits could be taken now. While more than ten
 // thousand takes of the last interval have to be added up anew, that is too few, or 0;
 // only calls that take or give back go on with that.
-func (l *RateLimiter) Available(ctx context.Context) (int, error) {
+func (l *Limiter) Available(ctx context.Context) (int, error) {
 	if err := l.usable(ctx); err != nil {
 		return 0, err
 	}
-	return l.in.Available(ctx)
+	n, err := l.in.Available(ctx)
+	return n, l.explain(err)
 }
 
-// Config returns the limiter's rate, or ErrUninitialized if it has none.
-func (l *RateLimiter) Config(ctx context.Context) (Rate, error) {
+// Config returns the limiter's rate, or redlatch.ErrUninitialized if it has none.
+func (l *Limiter) Config(ctx context.Context) (Rate, error) {
 	if err := l.usable(ctx); err != nil {
 		return Rate{}, err
 	}
 	r, err := l.in.Rate(ctx)
-	return Rate(r), err
+	return Rate(r), l.explain(err)
 }
 
 // Delete deletes the limiter and what was taken, but for what other clients have
 // taken for themselves. It says whether there was anything.
-func (l *RateLimiter) Delete(ctx context.Context) (bool, error) {
+func (l *Limiter) Delete(ctx context.Context) (bool, error) {
 	if err := l.usable(ctx); err != nil {
 		return false, err
 	}
@@ -269,15 +297,11 @@ func (l *RateLimiter) Delete(ctx context.Context) (bool, error) {
 }
 
 // usable says why a call cannot even be tried.
-func (l *RateLimiter) usable(ctx context.Context) error {
-	if err := l.c.usable(ctx, l.err); err != nil {
+func (l *Limiter) usable(ctx context.Context) error {
+	if err := l.e.Usable(ctx, l.err); err != nil {
 		return err
 	}
-	return l.c.twins.Use(twins.Rates, l.in.Key)
-}
-
-func noRate(name string) error {
-	return fmt.Errorf("%w: %q; call TrySetRate first", ErrUninitialized, name)
+	return l.e.Twins.Use(twins.Rates, l.in.Key)
 }
 
 // largestRate is what fits into a record, and a rate of which is as good as none.
@@ -295,10 +319,10 @@ func (r Rate) check() error {
 	switch {
 	case r.Permits < 1 || r.Permits > largestRate:
 		return invalid.Errorf("redlatch: Rate.Permits is %d; it must be at least 1 and at most %d", r.Permits, largestRate)
-	case r.Interval < time.Millisecond || r.Interval > maxLease:
-		return invalid.Errorf("redlatch: Rate.Interval is %v; it must be at least 1ms and at most %v", r.Interval, maxLease)
-	case r.KeepAlive < 0 || r.KeepAlive > maxLease:
-		return invalid.Errorf("redlatch: Rate.KeepAlive is %v; it must be positive and at most %v, or 0 for ever", r.KeepAlive, maxLease)
+	case r.Interval < time.Millisecond || r.Interval > renew.MaxLease:
+		return invalid.Errorf("redlatch: Rate.Interval is %v; it must be at least 1ms and at most %v", r.Interval, renew.MaxLease)
+	case r.KeepAlive < 0 || r.KeepAlive > renew.MaxLease:
+		return invalid.Errorf("redlatch: Rate.KeepAlive is %v; it must be positive and at most %v, or 0 for ever", r.KeepAlive, renew.MaxLease)
 	case r.KeepAlive > 0 && r.KeepAlive < r.Interval:
 		return invalid.Errorf("redlatch: Rate.KeepAlive is %v, which is less than Rate.Interval (%v): what was taken would be forgotten too soon", r.KeepAlive, r.Interval)
 	}
