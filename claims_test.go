@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 )
 
 // claimsOf yields what a client tells who asks.
@@ -71,10 +72,10 @@ func waitees(c *redlatch.Client, opts ...redlatch.HoldOption) map[string]waitee 
 	rw := c.ReadWriteLock("x", every...)
 	return map[string]waitee{
 		"lock":   lockWaitee(redlatch.KindLock, "", c.Lock("x", plain...)),
-		"spin":   lockWaitee(redlatch.KindLock, "", c.SpinLock("x", redlatch.ConstantBackoff(time.Second), plain...)),
+		"spin":   lockWaitee(redlatch.KindLock, "", redisson.SpinLock(c, "x", redisson.Constant(time.Second), plain...)),
 		"fenced": lockWaitee(redlatch.KindFenced, "", c.Lock("x", append(plain, redlatch.Fenced())...)),
 		"fair":   lockWaitee(redlatch.KindFair, "", c.FairLock("x", every...)),
-		"group":  lockWaitee(redlatch.KindGroup, "", c.GroupLock("x", []string{"a", "b"}, every...)),
+		"group":  lockWaitee(redlatch.KindGroup, "", redisson.GroupLock(c, "x", []string{"a", "b"}, every...)),
 		"write":  lockWaitee(redlatch.KindReadWrite, "write", rw.Write()),
 		"read":   lockWaitee(redlatch.KindReadWrite, "read", rw.Read()),
 	}

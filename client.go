@@ -120,6 +120,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.control = revoke.New(c.locks)
 	c.census = census.Start(census.Options{
 		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
+		PossibleDeadlock: c.report.possibleDeadlock,
 	})
 	c.engines = bridge.Engines{
 		Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites,
@@ -136,12 +137,13 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 
 var _ = bridge.Let(bridge.Root{
 	Client: func(client any) *bridge.Engines { return &client.(*Client).engines },
-	Lock: func(l any) (any, string, *lock.Spec) {
-		in := l.(*Lock) //nolint:forcetypeassert // as it says
-		return in.c, string(in.kind), &in.spec
-	},
-	NewLock: func(client any, kind string, spec lock.Spec) any {
-		return &Lock{c: client.(*Client), kind: Kind(kind), spec: spec} //nolint:forcetypeassert // as it says
+	Lock:   openLock,
+	NewLock: func(client any, kind string, spec lock.Spec, opts any) any {
+		l := &Lock{c: client.(*Client), kind: Kind(kind), spec: spec} //nolint:forcetypeassert // as it says
+		if opts != nil {
+			l.spec.Want(anyWish(opts))
+		}
+		return l
 	},
 	Wish: anyWish,
 })

@@ -16,7 +16,7 @@ import (
 type Config struct {
 	// Prefix stands in Redis before every name that the client uses, such as "billing:". Programs
 	// with different prefixes never meet. The program itself uses names without the prefix, in its
-	// errors and events, in Info and in lists, too. Locks, Objects, Counters and Participants find
+	// errors and events, and in what package admin tells. The lists and Participants of that package find
 	// only names that begin with the prefix. (A Question about owners finds all that they have.) For
 	// Redisson, for redis-cli, and for clients without the prefix, it is a plain part of the name:
 	// Lock("invoice:7") is Java's getLock("billing:invoice:7"). Package fence shows keys as they are
@@ -53,7 +53,7 @@ type Config struct {
 	// SlowWait is how long a caller waits for a lock that this very process holds
 	// before observe.Hooks.SlowWait is called, with both call sites. Most often, such a program
 	// deadlocks with itself. SlowWait is also how long a circle of waits must stand before
-	// Participants reports a possible deadlock. Zero means 10 seconds, negative means
+	// admin.Admin.Participants reports a possible deadlock. Zero means 10 seconds, negative means
 	// never, for both.
 	SlowWait time.Duration
 
@@ -77,13 +77,13 @@ type Config struct {
 	// Empty means that the order of MultiLock's arguments decides.
 	ServerName string
 
-	// Identity says who this client is. Client.Participants and Info show it. New fills in
+	// Identity says who this client is. Package admin shows it. New fills in
 	// zero fields, except Name and Labels. Every user of the Redis can read it, so it
 	// is no place for secrets. It is stored in Redis once the client has tried to acquire
 	// a lock.
 	Identity Identity
 
-	// CallSites lets the client say, when somebody asks with Participants, which lines of
+	// CallSites lets the client say, when somebody asks with admin.Admin.Participants, which lines of
 	// the program have acquired what it holds, and which lines wait. Finding out the line
 	// takes a good part of the time of a hand-off between goroutines.
 	CallSites bool
@@ -126,7 +126,7 @@ type Redisson struct {
 	FairLockWaitTimeout time.Duration
 
 	// MaxClockSkew is by how much the clock of a Redisson client may differ from the
-	// server's. Redisson judges by its own clock whether a value of a GroupLock is
+	// server's. Redisson judges by its own clock whether a value of a redisson.GroupLock is
 	// still held, or a permit of an ExpirableSemaphore. redlatch writes such times later
 	// by MaxClockSkew, and believes those of Redisson's groups longer by as much. Zero
 	// means 1 second; negative means that there is no Redisson client, or that its clock

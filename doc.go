@@ -54,11 +54,11 @@
 //
 // # More locks
 //
-// [Client.FairLock], [Client.ReadWriteLock], [Client.SpinLock] and
-// [Client.GroupLock] are Redisson's types of those names, as Lock with [Fenced] is its fenced lock,
-// and [Client.StripedLock] is many locks under one name. [MultiLock] and
+// [Client.FairLock] and [Client.ReadWriteLock] are Redisson's types of those names, as Lock with [Fenced] is
+// its fenced lock, and [Client.StripedLock] is many locks under one name. [MultiLock] and
 // [RedLock] make one lock of several. All of them give a [Hold] or a [MultiHold],
-// which is used in the same way.
+// which is used in the same way. Package redisson has the types that only matter
+// beside services that use Redisson: group locks, spin locks, and the locks of map entries.
 //
 // # Synchronizers
 //
@@ -73,11 +73,14 @@
 //     Redisson has none.
 //   - package ratelimit: so many permits in any interval.
 //
-// [Client.Info] says how one stands, and [Client.Objects] and [Client.Counters]
-// list them, as far as what is stored tells.
-//
 // A repeated or late request of theirs counts once, unless the server is silent
 // for minutes; docs/guarantees.md says what becomes of it then.
+//
+// # Looking, and stepping in
+//
+// Package admin says who holds a lock or how a synchronizer stands, lists them, asks all clients
+// what they hold and wait for, and releases a lock for its holder. Package observe calls functions
+// of yours when something happens to a client, and [Client.Stats] counts.
 //
 // # Drivers
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/election"
@@ -104,10 +105,18 @@ type Leader struct {
 
 // Leader asks the server who leads. That may have changed before the caller reads the answer.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	info, err := e.lock.Info(ctx)
+	if err := e.c.usable(ctx, e.lock.spec.Err()); err != nil {
+		return Leader{}, err
+	}
+	info, err := e.c.inspector.Lock(ctx, e.lock.spec.Key(), string(e.lock.kind))
 	leader := Leader{Term: info.Token}
 	for _, h := range info.Holders {
-		leader.Owner, leader.Client, leader.By = h.Owner, h.Client, h.By
+		leader.Owner, leader.Client = h.Owner, h.Client
+		if h.Redlatch {
+			who, end := e.c.census.Introducer(ctx, 1, time.Second)
+			leader.By = who(h.Client).String()
+			end()
+		}
 	}
 	return leader, err
 }

@@ -71,7 +71,7 @@ type BusyError struct {
 	// its first acquisition. Callers that wait ask for it when they are refused, together and
 	// at most once a second, and wait no longer for that. While there is no note they ask less
 	// and less often, down to once in half a minute; for five minutes they do not ask again if the
-	// user may not read notes. A call that does not wait, and a SpinLock, do not ask.
+	// user may not read notes. A call that does not wait, and a spin lock, do not ask.
 	By string
 	// For is for how long the owner has had the lock, and Renewed whether the watchdog
 	// renews it: of locks that this client has itself. Else For is 0.
@@ -220,7 +220,7 @@ const (
 	// deleted, evicted, or gone with a restart or failover. Somebody else may
 	// have held it already.
 	LostGone LossReason = "gone"
-	// LostRevoked: a ForceRelease asked for the lock; the hold ended before it
+	// LostRevoked: somebody who released it by force (package admin) asked for the lock; the hold ended before it
 	// was given away.
 	LostRevoked LossReason = "revoked"
 	// LostMaxHold: the hold reached Config.MaxHold.

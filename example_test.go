@@ -138,28 +138,6 @@ func ExampleClient_FairLock() {
 	}
 }
 
-func ExampleClient_Locks() {
-	for info, err := range newClient().Locks(context.Background(), "orders:*") {
-		if err != nil {
-			log.Print(err)
-			return
-		}
-		fmt.Println(info.Name, info.Holders[0].Owner, info.TTL)
-	}
-}
-
-// The accounts of a transfer are locked together, or not at all.
-func ExampleClient_GroupLock() {
-	from, to := "DE02", "FR14"
-	both := newClient().GroupLock("accounts", []string{from, to})
-	_, err := both.TryDo(context.Background(), 2*time.Second, func(ctx context.Context) error {
-		return ship(ctx, 42)
-	})
-	if err != nil {
-		log.Print(err)
-	}
-}
-
 // openRedis returns a driver of an adapter: redlatchgoredis.Use, redlatchrueidis.New or redlatchvalkey.New make one.
 func openRedis() driver.Redis { return nil }
 

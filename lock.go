@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/args"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
-	"github.com/redlatch/redlatch/internal/revoke"
 )
 
 // A Lock is the name of an exclusive lock, with the words to acquire it. It is
@@ -23,7 +24,7 @@ import (
 // a restart. The holder is told, but only fencing protects a resource.
 type Lock struct {
 	c    *Client
-	kind Kind // for Info
+	kind Kind // as it is shown
 	spec lock.Spec
 
 	stripe bool // several keys may have it
@@ -155,26 +156,25 @@ func (l *Lock) TryDo(ctx context.Context, wait time.Duration, f func(ctx context
 	return true, lock.Do(ctx, hold, f)
 }
 
-// ForceRelease releases the lock for its holder, and returns whether there was one.
-// A holder that is a client of redlatch is asked to let go first. Its hold is lost with
-// reason LostRevoked, and its context has ended before the lock is given away, unless
-// the client does not answer within a second. A holder that uses Redisson is not told.
-//
-// A hash whose owner is none of redlatch or Redisson is no lock: ForceRelease changes nothing, and the error is a
-// *driver.RunError with the code WRONGTYPE.
-//
-// ForceRelease takes the lock only from the owners that it has found. A hold that begins
-// meanwhile stays. Of a fair lock, also of one that nobody holds, it removes the waiters
-// at the front of the queue that have died. Of a group lock it releases the values; a client of redlatch that
-// holds one of them loses all values that it has acquired together with it.
-func (l *Lock) ForceRelease(ctx context.Context) (bool, error) {
-	all, err := l.stored(ctx)
-	if err != nil {
-		return false, err
+// openLock opens a Lock, or a Multi, for the packages beside this one.
+func openLock(l any) bridge.Lock {
+	switch l := l.(type) {
+	case *Lock:
+		if l == nil {
+			break
+		}
+		return bridge.Lock{Client: &l.c.engines, Of: l.c, Name: l.Name(), Kind: string(l.kind), Spec: &l.spec}
+	case *Multi:
+		if l == nil {
+			break
+		}
+		all := bridge.Lock{Name: l.name(), Kind: string(l.kind), Err: l.err, Each: l.in.Each}
+		for _, m := range l.members {
+			all.Members = append(all.Members, openLock(m))
+		}
+		return all
 	}
-	holders := make([]revoke.Holder, len(all.Holders))
-	for i, h := range all.Holders {
-		holders[i] = revoke.Holder{Client: h.Client, Owner: h.Owner, Mode: h.Mode, Value: h.Value, Redlatch: h.Redlatch}
-	}
-	return l.c.control.Release(ctx, &l.spec, holders)
+	return bridge.Lock{Err: errNilLock}
 }
+
+var errNilLock = invalid.Errorf("redlatch: nil lock; make one, as with client.Lock(name)")

@@ -69,11 +69,4 @@ func ExampleFenced() {
 	_ = write(hold.Context(), hold.Token())
 }
 
-// Very short sections of very many locks, where subscriptions would cost more
-// than trying again.
-func ExampleClient_SpinLock() {
-	counter := newClient().SpinLock("counter", redlatch.ExponentialBackoff(time.Millisecond, 32*time.Millisecond))
-	_ = counter.Do(context.Background(), func(ctx context.Context) error { return ship(ctx, 1) })
-}
-
 func write(context.Context, int64) error { return nil }

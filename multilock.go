@@ -30,7 +30,7 @@ type Multi struct {
 // have the same Lease, or none has one, and none has MinHold: other members are refused with ErrInvalid.
 //
 // Free members of one client are taken with one request, in a cluster those of
-// one slot; fenced ones, and those of other types than Lock and SpinLock, one by
+// one slot; fenced ones, and those of other types than Lock and redisson.SpinLock, one by
 // one.
 //
 // Whatever the order of the arguments, members are acquired by name, and those
@@ -159,36 +159,6 @@ func (m *Multi) callSite() callsite.Site {
 		}
 	}
 	return 0
-}
-
-// Info asks who holds the members, all at the same time, in the order of Locks.
-// The errors of those that could not be asked are joined; their Info has
-// nothing but the name.
-func (m *Multi) Info(ctx context.Context) ([]Info, error) {
-	infos := make([]Info, len(m.members))
-	if m.err != nil {
-		return infos, m.err
-	}
-	err := m.in.Each(func(i int) (err error) {
-		infos[i], err = m.members[i].Info(ctx)
-		infos[i].Name = m.members[i].Name()
-		return err
-	})
-	return infos, err
-}
-
-// ForceRelease releases every member whoever holds it, as Lock.ForceRelease
-// does, and returns whether anybody held one. Errors are joined.
-func (m *Multi) ForceRelease(ctx context.Context) (bool, error) {
-	if m.err != nil {
-		return false, m.err
-	}
-	held := make([]bool, len(m.members))
-	err := m.in.Each(func(i int) (err error) {
-		held[i], err = m.members[i].ForceRelease(ctx)
-		return err
-	})
-	return slices.Contains(held, true), err
 }
 
 // acquire returns the hold, and the context with which it was acquired.

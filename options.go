@@ -96,10 +96,7 @@ func want[O PlainOption](l *lock.Spec, opts []O) {
 	if len(opts) == 0 {
 		return
 	}
-	wish, err := wishOf(opts)
-	if l.Want(wish); err != nil && l.Err() == nil {
-		l.Refuse(err)
-	}
+	l.Want(wishOf(opts))
 }
 
 // wishOf adds up the options of a name.

@@ -17,7 +17,7 @@ import (
 // It gives up what the other way of re-entering guarantees: that siblings
 // exclude each other.
 //
-// When somebody calls Participants, this client may call Value on the contexts of its callers
+// When somebody asks who takes part (package admin), this client may call Value on the contexts of its callers
 // that wait, also just after such a call has returned.
 func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx) }
 

@@ -18,7 +18,7 @@
 //
 // As long as somebody looks at a page, the handler asks the server again and again, and waits for
 // [Options.Interval] after each look. A look goes over all keys (SCAN), takes a few requests for
-// each lock, and asks all clients once who they are (see redlatch.Client.Participants). All browsers
+// each lock, and asks all clients once who they are (see admin.Admin.Participants). All browsers
 // share these looks. When nobody looks at a page, nothing is asked, and what happens then is not
 // seen.
 //

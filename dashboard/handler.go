@@ -17,7 +17,7 @@ import (
 
 // Options say what the pages show. The zero value is right for most programs.
 type Options struct {
-	// Pattern is a glob for the names of the locks that are listed, as of [redlatch.Client.Locks].
+	// Pattern is a glob for the names of the locks that are listed, as of [github.com/redlatch/redlatch/admin.Admin.Locks].
 	// Zero means all. It hides nothing: the page of any lock can be opened by its name. The page of
 	// a lock that is not listed has no bars.
 	Pattern string

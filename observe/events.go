@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // An AcquireStartEvent tells of an acquisition that begins.
@@ -133,7 +134,7 @@ type SlowWaitEvent struct {
 
 // A PossibleDeadlockEvent tells of callers that seem to wait for one another.
 type PossibleDeadlockEvent struct {
-	Waits []redlatch.CircularWait // the holder of what one waits for is the owner of the next
+	Waits []admin.CircularWait // the holder of what one waits for is the owner of the next
 }
 
 // A RequeuedEvent tells of a waiter that has lost its place.

@@ -60,9 +60,9 @@ type Hooks struct {
 	// SlowWait is called once for an acquisition that has waited for
 	// redlatch.Config.SlowWait for a lock that this process itself holds.
 	SlowWait func(SlowWaitEvent)
-	// PossibleDeadlock is called when redlatch.Client.Participants has found callers, of whatever
+	// PossibleDeadlock is called when admin.Admin.Participants has found callers, of whatever
 	// clients, that seem to wait for one another: once for each circle while it stands. See
-	// redlatch.Participants.PossibleDeadlocks.
+	// admin.Participants.PossibleDeadlocks.
 	PossibleDeadlock func(PossibleDeadlockEvent)
 	// Requeued is called when a caller that waits for a fair lock has lost its
 	// place in the queue and has to stand at its end again: its client could not

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/hooks"
@@ -78,9 +79,9 @@ func (o *observer) PossibleDeadlock(circle []census.Wait) {
 	if o.h.PossibleDeadlock == nil {
 		return
 	}
-	e := PossibleDeadlockEvent{Waits: make([]redlatch.CircularWait, len(circle))}
+	e := PossibleDeadlockEvent{Waits: make([]admin.CircularWait, len(circle))}
 	for i, w := range circle {
-		e.Waits[i] = redlatch.CircularWait(w)
+		e.Waits[i] = admin.CircularWait(w)
 	}
 	o.h.PossibleDeadlock(e)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/redisson"
 )
 
 func TestClientInBubble(t *testing.T) {
@@ -84,7 +85,7 @@ func TestLoseOfEachType(t *testing.T) {
 			"read":  func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.ReadWriteLock("x").Read().Do) },
 			"write": func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.ReadWriteLock("x").Write().Do) },
 			"group": func(c, _ *redlatch.Client) func(*testing.T) error {
-				return within(c.GroupLock("x", []string{"a", "b"}).Do)
+				return within(redisson.GroupLock(c, "x", []string{"a", "b"}).Do)
 			},
 			"lease": func(c, _ *redlatch.Client) func(*testing.T) error {
 				return within(c.Lock("x", redlatch.Lease(time.Hour)).Do)

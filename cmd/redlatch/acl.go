@@ -23,7 +23,7 @@ Without PREFIX it is the only one. The names of entries of a Redisson map begin 
 the map's name in braces: for entries of the map accounts, PREFIX is '{accounts}:'.
 
 With --watch the rights are those of a user that only looks and changes nothing: for
-redlatch ls, top, show and serve, and Client.Locks, Participants and Info. They
+redlatch ls, top, show and serve, and for package admin without ForceRelease. They
 include what --list adds, and no command that writes a key. --watch goes with PREFIX
 and --for only. --list and --doctor add to the rule without --watch, and --doctor
 includes what --list adds. --sentinel goes with --for only. Its rule is the same for
@@ -38,7 +38,7 @@ a user that only looks.`,
 	version := choice{value: acl.Versions[len(acl.Versions)-1], options: acl.Versions}
 	cmd.Flags().Var(&version, "for", "the version of Redis: "+strings.Join(acl.Versions, ", ")+"; the last is also for newer versions and for Valkey")
 	version.completes(cmd, "for")
-	cmd.Flags().BoolVar(&rule.List, "list", false, "add what redlatch ls and Client.Locks need: SCAN, which shows the names of all keys")
+	cmd.Flags().BoolVar(&rule.List, "list", false, "add what redlatch ls and the lists of package admin need: SCAN, which shows the names of all keys")
 	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "add what redlatch doctor needs: INFO, CONFIG GET, SCAN and the like")
 	cmd.Flags().BoolVar(&rule.Watch, "watch", false, "print only what redlatch ls, top, show and serve need: nothing that writes")
 	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "print the rights of a user of the sentinels instead")

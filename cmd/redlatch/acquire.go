@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 )
 
@@ -44,7 +45,7 @@ The exit code is 1 if acquire did not get the lock.`,
 	f.BoolVarP(&r.try, "try", "n", false, "try once: the same as --wait 0")
 	f.BoolVar(r.types["fenced"], "fenced", false, "get a fencing token, which -o json prints")
 	asJSON := outputFlag(cmd)
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*admin.Admin).Locks)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		r.name = args[0]
 		if !r.lease.set {
@@ -104,7 +105,7 @@ not have the lock any more. Then somebody else may have it.`,
 	}
 	cmd.Flags().StringVar(&owner, "owner", "", "what redlatch acquire has printed")
 	cmd.Flags().Var(&lease, "lease", "let the lock last this long from now")
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*admin.Admin).Locks)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !lease.set || !cmd.Flags().Changed("owner") {
 			return usage("extend needs --owner and --lease")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -20,7 +21,7 @@ const (
 )
 
 // A lister lists what has a name that matches a pattern.
-type lister func(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error]
+type lister func(a *admin.Admin, ctx context.Context, pattern string) iter.Seq2[admin.Info, error]
 
 // completes has a shell complete NAME, the first argument, by what the server has. A server that cannot be
 // asked completes nothing. Names that would have to be quoted are left out: not every shell quotes what it
@@ -37,7 +38,7 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 		defer closeAll()
 		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 		defer cancel()
-		for info, err := range list(client, ctx, wire.Literally(begun)+"*") {
+		for info, err := range list(admin.New(client), ctx, wire.Literally(begun)+"*") {
 			if err != nil || len(names) == mostCompletions {
 				break
 			}
@@ -56,15 +57,15 @@ func (is thing) lister() lister {
 	isCounter := func(kind redlatch.Kind) bool { return slices.Contains(counters, kind) }
 	var lists []lister
 	if slices.ContainsFunc(is.kinds, isCounter) {
-		lists = append(lists, (*redlatch.Client).Counters)
+		lists = append(lists, (*admin.Admin).Counters)
 	}
 	if slices.ContainsFunc(is.kinds, func(kind redlatch.Kind) bool { return !isCounter(kind) }) {
-		lists = append(lists, (*redlatch.Client).Objects)
+		lists = append(lists, (*admin.Admin).Objects)
 	}
-	return func(c *redlatch.Client, ctx context.Context, pattern string) iter.Seq2[redlatch.Info, error] {
-		return func(yield func(redlatch.Info, error) bool) {
+	return func(a *admin.Admin, ctx context.Context, pattern string) iter.Seq2[admin.Info, error] {
+		return func(yield func(admin.Info, error) bool) {
 			for _, list := range lists {
-				for info, err := range list(c, ctx, pattern) {
+				for info, err := range list(a, ctx, pattern) {
 					if (err != nil || slices.Contains(is.kinds, info.Kind)) && !yield(info, err) {
 						return
 					}

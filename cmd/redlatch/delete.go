@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
@@ -133,7 +134,7 @@ func mayBeWithin(ctx context.Context, wait *duration, c *redlatch.Client, name s
 
 // mayBe is mustBe for what takes nothing away if it is wrong, so nobody is told of a doubt.
 func mayBe(ctx context.Context, c *redlatch.Client, name string, is thing) (overview.Lock, error) {
-	info, err := c.Info(ctx, name)
+	info, err := admin.New(c).Info(ctx, name)
 	why := "its kind is " + string(info.Kind)
 	switch l := overview.Of(info); {
 	case replyCode(err) == "WRONGTYPE":

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
@@ -63,7 +64,7 @@ lock is Redisson's RFencedLock, and redlatch show NAME says who leads.`,
 	f.Var(&e.killAfter, "kill-after", "how long after TERM to send KILL to a command that leads no longer; 0 sends KILL at once")
 	f.StringVarP(&e.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
 	cmd.RunE = e.elect
-	e.completes(cmd, cobra.ShellCompDirectiveDefault, (*redlatch.Client).Locks)
+	e.completes(cmd, cobra.ShellCompDirectiveDefault, (*admin.Admin).Locks)
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/spf13/cobra"
 )
@@ -39,7 +40,7 @@ With --force the exit code is 0 also if nobody held the lock.`,
   redlatch release orders:42 --force`,
 		Args: cobra.ExactArgs(1),
 	}
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Locks)
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*admin.Admin).Locks)
 	cmd.Flags().BoolVar(&force, "force", false, "release the lock, whoever holds it")
 	cmd.Flags().StringVar(&owner, "owner", "", "release the lock if this owner has it, which redlatch acquire has printed")
 	asJSON := outputFlag(cmd)
@@ -122,7 +123,7 @@ const anybody = ""
 // its type does that. If other owners have it than those, it is left to them: that is
 // looked at just before.
 func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name, owners string) (released bool, err error) {
-	info, err := client.Info(ctx, name)
+	info, err := admin.New(client).Info(ctx, name)
 	if err != nil {
 		return false, a.serverFailure(err)
 	}
@@ -138,7 +139,7 @@ func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name, o
 		return false, err
 	}
 	for _, lock := range locks {
-		ok, err := lock.ForceRelease(ctx)
+		ok, err := admin.ForceRelease(ctx, lock)
 		if err != nil {
 			return released, a.serverFailure(err)
 		}
@@ -163,7 +164,7 @@ func locksOf(client *redlatch.Client, kind redlatch.Kind, name string) ([]*redla
 	case kind == redlatch.KindGroup:
 		return nil, &failure{
 			code: exitData, err: fmt.Errorf("%q is a group of locks: what is stored does not tell which of its values to release", name),
-			hint: "a program that knows the values can call ForceRelease of their GroupLock",
+			hint: "a program that knows the values can give their redisson.GroupLock to admin.ForceRelease",
 		}
 	}
 	return []*redlatch.Lock{client.Lock(name)}, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 )
 
@@ -103,7 +104,7 @@ is refused. On a terminal, run says after a second who has what it waits for.`,
 	r.addLockFlags(f)
 	cmd.RunE = r.run
 	r.onLost.completes(cmd, "on-lost")
-	r.completes(cmd, cobra.ShellCompDirectiveDefault, (*redlatch.Client).Locks)
+	r.completes(cmd, cobra.ShellCompDirectiveDefault, (*admin.Admin).Locks)
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/redisson"
 )
 
 // A lockFlag is a flag of run that says which type of lock to take.
@@ -44,7 +45,7 @@ var lockFlags = []lockFlag{
 		name: "spin", usage: "try again and again instead of waiting for a message: for holders that send none",
 		with: []string{"fenced"},
 		lock: func(c *redlatch.Client, name string, o options) *redlatch.Lock {
-			return c.SpinLock(name, nil, o.plain...)
+			return redisson.SpinLock(c, name, nil, o.plain...)
 		},
 	},
 	{
@@ -156,7 +157,7 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client) (hold, error) {
 	}
 	lock := c.Lock(r.name, o.plain...)
 	if r.group != nil {
-		lock = c.GroupLock(r.name, r.group, o.lock...)
+		lock = redisson.GroupLock(c, r.name, r.group)
 	}
 	for _, t := range lockFlags {
 		if *r.types[t.name] {

@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/overview"
+	"github.com/redlatch/redlatch/redisson"
 )
 
 // underVariable is where a command finds the owners of all locks that redlatch runs hold around it.
@@ -56,12 +58,13 @@ func (r *runner) ours(client *redlatch.Client, name string, owners []string) boo
 		asking.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), mostAsking)
 			defer cancel()
-			look := func(ctx context.Context) (redlatch.Info, error) { return server.Info(ctx, name) }
+			var info admin.Info
 			if r.group != nil { // others may have the group's other values
-				look = server.GroupLock(name, r.group).Info
+				info, _ = admin.LockInfo(ctx, redisson.GroupLock(server, name, r.group))
+			} else {
+				info, _ = admin.New(server).Info(ctx, name)
 			}
-			info, _ := look(ctx)
-			if slices.ContainsFunc(info.Holders, func(h redlatch.Holder) bool {
+			if slices.ContainsFunc(info.Holders, func(h admin.Holder) bool {
 				besides := h.Mode == "read" && *r.types["shared"]
 				return slices.Contains(owners, h.Owner) && !besides
 			}) {
@@ -160,7 +163,7 @@ const noAnswer = "no answer"
 func unreachable(ctx context.Context, client *redlatch.Client, name string) string {
 	brief, cancel := context.WithTimeout(ctx, tellAfter/4)
 	defer cancel()
-	_, err := client.Info(brief, name)
+	_, err := admin.New(client).Info(brief, name)
 	var run *driver.RunError
 	if ctx.Err() != nil || !errors.As(err, &run) || run.Outcome != driver.NotExecuted {
 		return ""

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/dashboard"
 	"github.com/redlatch/redlatch/internal/overview"
 )
@@ -66,7 +67,7 @@ ends serve, with 0.`,
 		defer closeAll()
 		ctx, stop := untilTold(cmd.Context())
 		defer stop()
-		for _, err := range client.Locks(ctx, pattern) { // a server that is not there, or refuses us, is no page
+		for _, err := range admin.New(client).Locks(ctx, pattern) { // a server that is not there, or refuses us, is no page
 			if ctx.Err() != nil {
 				return nil
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/spf13/cobra"
 )
@@ -37,7 +38,7 @@ The exit code is 0 whether or not the lock is held.`,
   redlatch show orders:42 -o json | jq .held`,
 		Args: cobra.ExactArgs(1),
 	}
-	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*redlatch.Client).Objects)
+	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*admin.Admin).Objects)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkName(args[0]); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -28,11 +29,11 @@ func identityOf(command string) string {
 }
 
 // infoOf says how a lock stands, and who holds it of those who can be known: an error counts as nobody.
-func infoOf(ctx context.Context, client *redlatch.Client, name string) redlatch.Info {
+func infoOf(ctx context.Context, client *redlatch.Client, name string) admin.Info {
 	ctx, cancel := context.WithTimeout(ctx, mostAsking)
 	defer cancel()
-	info, _ := client.Info(ctx, name)
-	if slices.ContainsFunc(info.Holders, func(h redlatch.Holder) bool { return h.Redlatch && h.By == "" }) {
+	info, _ := admin.New(client).Info(ctx, name)
+	if slices.ContainsFunc(info.Holders, func(h admin.Holder) bool { return h.Redlatch && h.By == "" }) {
 		// It has not noted yet who it is, but says so if it is asked.
 		asked, _, _ := overview.Look(ctx, client, name, false)
 		for _, h := range asked.Holders {
@@ -43,7 +44,7 @@ func infoOf(ctx context.Context, client *redlatch.Client, name string) redlatch.
 			}
 		}
 	}
-	info.Holders = slices.DeleteFunc(info.Holders, func(h redlatch.Holder) bool { return h.By == "" })
+	info.Holders = slices.DeleteFunc(info.Holders, func(h admin.Holder) bool { return h.By == "" })
 	return info
 }
 
@@ -64,7 +65,7 @@ func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	case info.Kind == redlatch.KindGroup && r.group == nil:
 		return fmt.Errorf("%q is not a lock but a group of locks, some of which are held; --group acquires such locks", busy.Name)
 	}
-	now := slices.IndexFunc(info.Holders, func(h redlatch.Holder) bool { return h.Owner == owner })
+	now := slices.IndexFunc(info.Holders, func(h admin.Holder) bool { return h.Owner == owner })
 	if now < 0 && len(info.Holders) > 0 && info.Kind != redlatch.KindGroup { // of a group it may be another value's
 		now = 0 // the lock has changed hands since it was last asked for
 	}

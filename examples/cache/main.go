@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/examples/internal/embedded"
 	"github.com/redlatch/redlatch/fence"
 )
@@ -113,7 +114,7 @@ func run(ctx context.Context, out io.Writer) error {
 
 	// A writer is paused for so long that its lock is taken away, and another one has written when it wakes.
 	late := shops[0].write(ctx, 7, 99, func() {
-		_, err = shops[1].lock(7).Write().ForceRelease(ctx)
+		_, err = admin.ForceRelease(ctx, shops[1].lock(7).Write())
 		err = errors.Join(err, shops[1].raise(ctx))
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/examples/internal/embedded"
 )
 
@@ -60,7 +61,7 @@ func run(ctx context.Context, out io.Writer) error {
 		case 1:
 			written++
 		case 0:
-			lock, err := replicas[0].Info(ctx, "report:"+night)
+			lock, err := admin.New(replicas[0]).Info(ctx, "report:"+night)
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,7 @@ var Versions = []string{"6.2", "7.0", "7.2"}
 type Rule struct {
 	Version  string   // one of Versions; empty: the last
 	Prefixes []string // how names begin; none: all names
-	List     bool     // redlatch ls, Client.Locks and the like as well
+	List     bool     // redlatch ls, Locks of package admin and the like as well
 	Doctor   bool     // redlatch doctor as well, and what List says
 	Watch    bool     // to look only, which writes nothing: redlatch ls, top, show and the like, and what List says
 }

@@ -77,28 +77,49 @@ func (e *Engines) WaitSite() callsite.Site {
 	return callsite.Caller(2)
 }
 
+// A Lock is what a *redlatch.Lock is made of. If Err is set it cannot be used, and there may be nothing else.
+type Lock struct {
+	Client *Engines
+	Of     any // its *redlatch.Client
+	Name   string
+	Kind   string
+	Spec   *lock.Spec // not to be changed
+	Err    error
+	// Members are those of several locks as one, in the order in which they are acquired; nil: it is one lock. Several have
+	// neither Client nor Spec.
+	Members []Lock
+	Each    func(f func(i int) error) error // calls f for all members at the same time, and joins the errors
+}
+
 // A Root is how this package reaches what the root package does not export.
 type Root struct {
-	// Client returns the engines of a *redlatch.Client.
-	Client func(client any) *Engines
-	// Lock returns what a *redlatch.Lock is: its client, its kind, and its spec, which is not to be changed.
-	Lock func(l any) (client any, kind string, spec *lock.Spec)
-	// NewLock returns the *redlatch.Lock of a spec.
-	NewLock func(client any, kind string, spec lock.Spec) any
-	// Wish adds up a name's options: PlainOptions, LockOptions or HoldOptions.
+	Client func(client any) *Engines // of a *redlatch.Client
+	Lock   func(lock any) Lock       // of a *redlatch.Lock, or of what several are as one
+	// NewLock returns the *redlatch.Lock of a spec that nobody has used yet, with the options of its name: PlainOptions,
+	// LockOptions or HoldOptions; nil: none.
+	NewLock func(client any, kind string, spec lock.Spec, opts any) any
+	// Wish adds up a name's options.
 	Wish func(opts any) (lock.Wish, error)
 }
 
 var root Root
-
-// Open returns the engines of a *redlatch.Client.
-func Open(client any) *Engines { return root.Client(client) }
-
-// To returns the way to what else the root package does not export.
-func To() *Root { return &root }
 
 // Let sets the way. The root package calls it when the program begins, before any client exists.
 func Let(way Root) struct{} {
 	root = way
 	return struct{}{}
 }
+
+// Open returns the engines of a *redlatch.Client.
+func Open(client any) *Engines { return root.Client(client) }
+
+// OpenLock returns what a *redlatch.Lock, or what several are as one, is made of.
+func OpenLock(lock any) Lock { return root.Lock(lock) }
+
+// NewLock is Root.NewLock.
+func NewLock(client any, kind string, spec lock.Spec, opts any) any {
+	return root.NewLock(client, kind, spec, opts)
+}
+
+// Wish is Root.Wish.
+func Wish(opts any) (lock.Wish, error) { return root.Wish(opts) }

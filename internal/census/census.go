@@ -23,6 +23,8 @@ type Options struct {
 	// returns the owner ids of the holds that such a context descends from.
 	Claims iter.Seq2[claim.Claim, context.Context]
 	Above  func(context.Context) []string
+	// PossibleDeadlock is told of each circle of waits that is found, with names as users have them.
+	PossibleDeadlock func(circle []Wait)
 }
 
 // A Census is a client's part in it: it answers, and asks.
@@ -35,13 +37,15 @@ type Census struct {
 	unsubscribe func()
 	listening   chan struct{} // closed when the channel of questions is heard
 	vigil       vigil
+
+	possibleDeadlock func(circle []Wait)
 }
 
 // Start listens to questions. The caller calls Stop.
 func Start(o Options) *Census {
 	k := &Census{
 		server: o.Server, inspector: o.Inspector, note: newNote(o.Server, o.ID, o.Identity),
-		names: newNames(o.Server, o.ID, o.Identity), listening: make(chan struct{}),
+		names: newNames(o.Server, o.ID, o.Identity), listening: make(chan struct{}), possibleDeadlock: o.PossibleDeadlock,
 		answerer: &answerer{server: o.Server, id: o.ID, who: o.Identity, sites: o.Sites, claims: o.Claims, above: o.Above},
 	}
 	listening := sync.OnceFunc(func() { close(k.listening) })

@@ -113,10 +113,19 @@ type asked struct {
 	waits Waits
 }
 
-// Deadlocks returns the possible deadlocks in the answers to a question that were not found yet
-// while they stood. Answers that come sooner than apart after those that they are compared with
+// TellDeadlocks tells of the possible deadlocks in the answers to a question that were not found yet
+// while they stood: see Options.PossibleDeadlock. Answers that come sooner than apart after those that they are compared with
 // are not looked at. None are found if apart is negative.
-func (k *Census) Deadlocks(q Question, waits Waits, apart time.Duration) (fresh [][]Wait) {
+func (k *Census) TellDeadlocks(q Question, waits Waits, apart time.Duration) {
+	for _, circle := range k.deadlocks(q, waits, apart) {
+		for i := range circle {
+			circle[i].Name = k.server.Name(circle[i].Name)
+		}
+		k.possibleDeadlock(circle)
+	}
+}
+
+func (k *Census) deadlocks(q Question, waits Waits, apart time.Duration) (fresh [][]Wait) {
 	if apart < 0 {
 		return nil
 	}

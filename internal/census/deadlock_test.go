@@ -79,11 +79,11 @@ func TestAPossibleDeadlockIsToldOnce(t *testing.T) {
 		{123 * time.Second, Question{}, two, 1},
 		{133 * time.Second, Question{Names: []string{"x"}}, two, 0},
 	} {
-		if n := len(k.Deadlocks(step.q, waitsOf(step.at, step.text), 10*time.Second)); n != step.want {
+		if n := len(k.deadlocks(step.q, waitsOf(step.at, step.text), 10*time.Second)); n != step.want {
 			t.Errorf("step %d: %d are told, want %d", i, n, step.want)
 		}
 	}
-	if n := len(k.Deadlocks(Question{}, waitsOf(time.Hour, two), -1)); n != 0 {
+	if n := len(k.deadlocks(Question{}, waitsOf(time.Hour, two), -1)); n != 0 {
 		t.Errorf("%d are told to somebody who does not want to know", n)
 	}
 }

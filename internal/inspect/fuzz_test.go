@@ -45,7 +45,7 @@ func answer(ttl, now int64, token string, fields map[string]string, queue []stri
 	return driver.Reply{Kind: driver.ReplyList, List: list}
 }
 
-// Whatever hash somebody has stored, it is read as what the comment of the root's Locks says, the same each time, or
+// Whatever hash somebody has stored, it is read as what the comment of package admin's Locks says, the same each time, or
 // refused as no lock, in few words.
 func FuzzHash(f *testing.F) {
 	f.Fuzz(func(t *testing.T, hash, queue, until, token string, ttl, now int64) {

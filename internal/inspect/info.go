@@ -30,7 +30,7 @@ const (
 	Counter     = "semaphore or latch"
 )
 
-// Info is what is stored of a lock or synchronizer: the root package says what its
+// Info is what is stored of a lock or synchronizer: package admin says what its
 // fields mean, and those of Holder, Waiter and Rate.
 type Info struct {
 	Name         string

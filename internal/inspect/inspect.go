@@ -89,7 +89,7 @@ func (x *Inspector) question(s *script.Script, keys ...string) request.Call {
 	return x.Server.Question(s, keys)
 }
 
-// Locks lists what the root's Locks says.
+// Locks lists what Locks of package admin says.
 func (x *Inspector) Locks(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return x.list(ctx, walk{"hash", orAll(pattern), func(ctx context.Context, key string) (Info, bool, error) {
 		info, is, err := x.hashAt(ctx, key)
@@ -97,7 +97,7 @@ func (x *Inspector) Locks(ctx context.Context, pattern string) iter.Seq2[Info, e
 	}})
 }
 
-// Objects lists what the root's Objects says.
+// Objects lists what Objects of package admin says.
 func (x *Inspector) Objects(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	pattern = orAll(pattern)
 	walks := []walk{{"hash", pattern, x.hashAt}}
@@ -106,7 +106,7 @@ func (x *Inspector) Objects(ctx context.Context, pattern string) iter.Seq2[Info,
 	return x.list(ctx, walks...)
 }
 
-// Counters lists what the root's Counters says.
+// Counters lists what Counters of package admin says.
 func (x *Inspector) Counters(ctx context.Context, pattern string) iter.Seq2[Info, error] {
 	return x.list(ctx, walk{"string", orAll(pattern), x.counterAt})
 }

@@ -64,13 +64,16 @@ type Wish struct {
 	NonReentrant bool          // whoever has the lock already is refused
 }
 
-// Want says how a lock is wanted that nobody has used yet.
-func (l *Spec) Want(wish Wish) {
+// Want says how a lock is wanted that nobody has used yet, or why it cannot be wanted so.
+func (l *Spec) Want(wish Wish, bad error) {
 	wish.Fenced = wish.Fenced && !l.kind.shared // a token could tell no reader from the others
 	if wish.Fenced && l.kind.numbers {
 		l.tokens.key = tokenKey(l.key)
 	}
 	l.wish = wish
+	if bad != nil && l.err == nil {
+		l.err = bad
+	}
 }
 
 // Wish returns how the lock is wanted.
@@ -99,7 +102,7 @@ func (l *Spec) Whole() bool { return !l.kind.part && l.kind.mode == "" }
 // server's clock, as one with a TTL does.
 func (c *Locks) Numbered(key string) Spec {
 	l := c.Plain(key)
-	l.Want(Wish{Fenced: true})
+	l.Want(Wish{Fenced: true}, nil)
 	l.tokens.endless = -time.Millisecond
 	return l
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // Standing is for how long callers have to wait for one another before that is called a possible
@@ -47,7 +48,7 @@ func circleText(circle []Wait) string {
 	return text
 }
 
-func waitsOf(circles [][]redlatch.CircularWait) (all [][]Wait) {
+func waitsOf(circles [][]admin.CircularWait) (all [][]Wait) {
 	for _, circle := range circles {
 		var waits []Wait
 		for _, w := range circle {
@@ -78,7 +79,7 @@ func (t *told) suspects(ctx context.Context, client *redlatch.Client, name strin
 	if !slices.ContainsFunc(t.claims[name], func(c clientClaim) bool { return c.waits && len(c.Under) > 0 }) {
 		return nil
 	}
-	first := ask(ctx, client, redlatch.Question{})
+	first := ask(ctx, client, admin.Question{})
 	if len(through(name, waitsOf(first.CircularWaits()))) == 0 {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (t *told) suspects(ctx context.Context, client *redlatch.Client, name strin
 	case <-ctx.Done():
 		return nil
 	case <-time.After(Standing):
-		return through(name, waitsOf(ask(ctx, client, redlatch.Question{}).PossibleDeadlocks(first.Participants)))
+		return through(name, waitsOf(ask(ctx, client, admin.Question{}).PossibleDeadlocks(first.Participants)))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // Who waits holds something else meanwhile, and who holds something waits for something else.
@@ -53,7 +54,7 @@ func TestAQuestionHasTheNamesThatAreLookedAt(t *testing.T) {
 
 // Whatever a name has in it, clients can be asked about it: they refuse a question that is no text, or too long.
 func TestAnyNameCanBeAskedAbout(t *testing.T) {
-	for name, want := range map[string]redlatch.Question{
+	for name, want := range map[string]admin.Question{
 		"orders:42":                         {Names: []string{"orders:42"}},
 		"a*\xff?\xfe\uFFFD[x]\\\n":          {Pattern: `a\*?\??` + "\uFFFD" + `\[x\]\\` + "\n"},
 		strings.Repeat("x", 2*mostQuestion): {Pattern: "*"},
@@ -71,10 +72,10 @@ func TestAnyNameCanBeAskedAbout(t *testing.T) {
 
 // A barrier may have the name of a lock: who waits for one of them was said to wait for the other, too.
 func TestWhoWaitsAtABarrierWaitsForNoLockOfItsName(t *testing.T) {
-	by := &redlatch.Participant{}
-	said := &told{Participants: redlatch.Participants{Others: map[string]int{"a": 3}}, claims: map[string][]clientClaim{"a": {
-		{redlatch.Claim{Name: "a", Kind: redlatch.KindBarrier, Owner: "u:1"}, by, true},
-		{redlatch.Claim{Name: "a", Kind: redlatch.KindFair, Owner: "u:2"}, by, true},
+	by := &admin.Participant{}
+	said := &told{Participants: admin.Participants{Others: map[string]int{"a": 3}}, claims: map[string][]clientClaim{"a": {
+		{admin.Claim{Name: "a", Kind: redlatch.KindBarrier, Owner: "u:1"}, by, true},
+		{admin.Claim{Name: "a", Kind: redlatch.KindFair, Owner: "u:2"}, by, true},
 	}}}
 	for kind, want := range map[redlatch.Kind]string{redlatch.KindBarrier: "u:1 and 0", redlatch.KindLock: "u:2 and 3"} {
 		l := Lock{Name: "a", Kind: kind, Exists: true}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // A Lock is a lock or synchronizer. Its fields may get more in JSON, and are never renamed or
@@ -94,7 +95,7 @@ type Waiter struct {
 }
 
 // Of is what is stored of a lock or synchronizer.
-func Of(info redlatch.Info) Lock {
+func Of(info admin.Info) Lock {
 	l := Lock{
 		Name:    info.Name,
 		Kind:    info.Kind,
@@ -136,6 +137,6 @@ func milliseconds(ttl time.Duration) int64 {
 
 // exists says whether anything is stored under the name: what a lock that is free leaves
 // behind counts, a lock that is free and leaves nothing does not.
-func exists(info redlatch.Info) bool {
+func exists(info admin.Info) bool {
 	return info.Kind != redlatch.KindLock || info.Held() || info.TTL != 0 || info.Token != 0 || len(info.Queue) > 0
 }

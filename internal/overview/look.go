@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // A Listing is what was found at a time.
@@ -72,9 +73,9 @@ type Lister struct {
 
 // List finds what matches, and asks all clients once what they say of it.
 func (l *Lister) List(ctx context.Context) (Listing, error) {
-	lists := []iter.Seq2[redlatch.Info, error]{l.Client.Objects(ctx, l.Pattern)}
+	lists := []iter.Seq2[admin.Info, error]{admin.New(l.Client).Objects(ctx, l.Pattern)}
 	if l.All {
-		lists = append(lists, l.Client.Counters(ctx, l.Pattern))
+		lists = append(lists, admin.New(l.Client).Counters(ctx, l.Pattern))
 	}
 	found := Listing{At: time.Now(), Locks: []Lock{}}
 	for _, list := range lists {
@@ -99,7 +100,7 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 		lock := &found.Locks[i]
 		t.addTo(lock)
 		lock.Deadlocks = through(lock.Name, found.Deadlocks)
-		lock.Claims = slices.DeleteFunc(lock.Claims, func(c Claim) bool { return c.Evidence == string(redlatch.EvidenceNotStored) })
+		lock.Claims = slices.DeleteFunc(lock.Claims, func(c Claim) bool { return c.Evidence == string(admin.EvidenceNotStored) })
 	}
 	found.Looked = make(map[string]Looked, len(l.Names))
 	for _, name := range l.Names {
@@ -119,7 +120,7 @@ func (l *Lister) look(ctx context.Context, name string, t *told, deadlocks [][]W
 	info, ok := t.infoOf(name)
 	if !ok {
 		var err error
-		if info, err = l.Client.Info(ctx, name); err != nil {
+		if info, err = admin.New(l.Client).Info(ctx, name); err != nil {
 			return Looked{Err: err}
 		}
 	}
@@ -138,7 +139,7 @@ func sorted(all []Lock) []Lock {
 // nothing, if it is empty. It has the possible deadlocks only if suspects is true: if there may be
 // one, it takes seconds to see whether it stands.
 func Look(ctx context.Context, client *redlatch.Client, name string, suspects bool) (l Lock, problem string, err error) {
-	info, err := client.Info(ctx, name)
+	info, err := admin.New(client).Info(ctx, name)
 	if err != nil {
 		return Lock{}, "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // Rate is how a rate limiter is configured.
@@ -30,20 +31,24 @@ func IsLock(kind redlatch.Kind) bool {
 }
 
 // addCounts adds what only a synchronizer has.
-func (l *Lock) addCounts(info redlatch.Info) {
-	if IsLock(info.Kind) {
-		return
-	}
-	l.Count, l.Generation = &info.Count, info.Generation
+func (l *Lock) addCounts(info admin.Info) {
 	switch info.Kind {
-	case redlatch.KindExpirable, redlatch.KindBarrier:
-		l.Total = &info.Total
+	case redlatch.KindSemaphore:
+		l.Count = &info.Free
+	case redlatch.KindExpirable:
+		l.Count, l.Total = &info.Free, &info.Permits
+	case redlatch.KindLatch:
+		l.Count = &info.CountDowns
+	case redlatch.KindCounter:
+		l.Count = &info.Number
+	case redlatch.KindBarrier:
+		arrived := len(info.Queue)
+		l.Count, l.Total, l.Generation = &arrived, &info.Parties, info.Generation
 	case redlatch.KindRateLimiter:
-		l.Total = &info.Total
 		r := info.Rate
-		l.Rate = &Rate{r.Permits, r.Interval.Milliseconds(), r.PerClient, r.KeepAlive.Milliseconds()}
-		if r.PerClient {
-			l.Count = nil // of this program, which takes none
+		l.Total, l.Rate = &r.Permits, &Rate{r.Permits, r.Interval.Milliseconds(), r.PerClient, r.KeepAlive.Milliseconds()}
+		if !r.PerClient { // else it is of this program, which takes none
+			l.Count = &info.Free
 		}
 	}
 }

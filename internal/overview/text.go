@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // What says what a holder has of the lock.
@@ -204,7 +205,7 @@ func (c *Claim) Who() string { return cmp.Or(c.By, "client "+c.Client) }
 
 // Worth says what a claim is worth that is not stored.
 func (c *Claim) Worth() string {
-	if c.Kind == redlatch.KindSemaphore && c.Evidence == string(redlatch.EvidenceNone) {
+	if c.Kind == redlatch.KindSemaphore && c.Evidence == string(admin.EvidenceNone) {
 		return Plural(c.Count, "permit") + ", by its own word"
 	}
 	return "Redis does not have that: it is false, or over"

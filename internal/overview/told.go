@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 const (
@@ -30,26 +31,26 @@ const (
 
 // told is what clients say of themselves. It proves nothing.
 type told struct {
-	redlatch.Participants
+	admin.Participants
 	problem string // why nobody, or not everybody, could be asked; empty if they were
-	clients map[string]*redlatch.Participant
+	clients map[string]*admin.Participant
 	claims  map[string][]clientClaim // by name, the oldest first
 }
 
 // A clientClaim is a claim of a client that has answered.
 type clientClaim struct {
-	redlatch.Claim
-	by    *redlatch.Participant
+	admin.Claim
+	by    *admin.Participant
 	waits bool // else it is a hold, unless it has a Reason
 }
 
 // ask asks all clients who they are, what they hold and wait for.
-func ask(ctx context.Context, client *redlatch.Client, q redlatch.Question) *told {
+func ask(ctx context.Context, client *redlatch.Client, q admin.Question) *told {
 	ctx, cancel := context.WithTimeout(ctx, mostAsking)
 	defer cancel()
 	q.Spread = answerSpread
-	p, err := client.Participants(ctx, q)
-	t := &told{Participants: p, clients: map[string]*redlatch.Participant{}, claims: map[string][]clientClaim{}}
+	p, err := admin.New(client).Participants(ctx, q)
+	t := &told{Participants: p, clients: map[string]*admin.Participant{}, claims: map[string][]clientClaim{}}
 	switch {
 	case err != nil && p.At.IsZero(): // the question was not even asked
 		t.Silent = -1
@@ -89,8 +90,8 @@ func unasked(err error) error {
 // questionAbout is one question for a whole listing, and for the names that are looked at
 // besides. Clients of redlatch say themselves what they hold; of the others those that
 // wait are counted, for as many names as a question may have.
-func questionAbout(pattern string, names []string, found []Lock) redlatch.Question {
-	q := redlatch.Question{Pattern: askable(cmp.Or(pattern, "*"))}
+func questionAbout(pattern string, names []string, found []Lock) admin.Question {
+	q := admin.Question{Pattern: askable(cmp.Or(pattern, "*"))}
 	room := mostQuestion
 	add := func(name string) {
 		text, _ := json.Marshal(name) //nolint:errchkjson // strings always can
@@ -111,7 +112,7 @@ func questionAbout(pattern string, names []string, found []Lock) redlatch.Questi
 }
 
 // questionOf is the question about one name. If a question cannot have that name, a pattern that fits it asks for it.
-func questionOf(name string) redlatch.Question {
+func questionOf(name string) admin.Question {
 	q := questionAbout("", []string{name}, nil)
 	if q.Pattern = ""; len(q.Names) == 0 {
 		q.Pattern = askable(patternOf(name))
@@ -145,10 +146,10 @@ func askable(pattern string) string {
 }
 
 // infoOf returns what Redis had of a name when the answers had come, if somebody looked.
-func (t *told) infoOf(name string) (redlatch.Info, bool) {
-	i := slices.IndexFunc(t.Objects, func(o redlatch.Info) bool { return o.Name == name })
+func (t *told) infoOf(name string) (admin.Info, bool) {
+	i := slices.IndexFunc(t.Objects, func(o admin.Info) bool { return o.Name == name })
 	if i < 0 {
-		return redlatch.Info{}, false
+		return admin.Info{}, false
 	}
 	return t.Objects[i], true
 }
@@ -221,7 +222,7 @@ func (t *Told) add(c clientClaim) {
 }
 
 // introduce adds who a client is.
-func (t *Told) introduce(who *redlatch.Participant) {
+func (t *Told) introduce(who *admin.Participant) {
 	if id := who.Identity; id.String() != "" {
 		t.By = id.String()
 		t.Identity = &Identity{Name: id.Name, Program: id.Program, Host: id.Host, PID: id.PID, Labels: id.Labels}
@@ -244,7 +245,7 @@ func (t *told) lostOnly(listed []Lock) (free []Lock) {
 	for name, claims := range t.claims {
 		lost := slices.ContainsFunc(claims, func(c clientClaim) bool { return c.Reason != "" })
 		if lost && !names[name] && len(free) < mostLostOnly {
-			free = append(free, Of(redlatch.Info{Name: name, Kind: redlatch.KindLock}))
+			free = append(free, Of(admin.Info{Name: name, Kind: redlatch.KindLock}))
 		}
 	}
 	return free

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/redlatchrueidis"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -131,7 +132,7 @@ func (b *bench) census(s scenario, i implementation, run int) (measurement, erro
 		}
 		asked, err := b.apart(func() error {
 			began := now()
-			p, err := asker.Participants(context.Background(), redlatch.Question{})
+			p, err := admin.New(asker.Client).Participants(context.Background(), admin.Question{})
 			took.add(now() - began)
 			if err == nil && p.Silent != 0 {
 				err = fmt.Errorf("%d clients are silent", p.Silent)
@@ -156,7 +157,7 @@ func (b *bench) census(s scenario, i implementation, run int) (measurement, erro
 }
 
 // claimsIn counts what clients say that they hold and wait for.
-func claimsIn(p redlatch.Participants) (n int64) {
+func claimsIn(p admin.Participants) (n int64) {
 	for _, c := range p.Clients {
 		if c.Answered {
 			n += int64(len(c.Held) + len(c.Waiting))

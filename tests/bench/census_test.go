@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
@@ -28,7 +28,7 @@ func TestAttendantsHoldAndWait(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for told := int64(0); told < claims; { // some may not wait yet
-		p, err := asker.Participants(ctx, redlatch.Question{})
+		p, err := admin.New(asker.Client).Participants(ctx, admin.Question{})
 		if err != nil {
 			t.Fatal(err)
 		}

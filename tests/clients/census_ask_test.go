@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -21,15 +22,15 @@ func store(w *locktest.World, name, owner string) {
 }
 
 // ask asks, or ends the test.
-func ask(w *locktest.World, c *redlatch.Client, q redlatch.Question) redlatch.Participants {
+func ask(w *locktest.World, c *redlatch.Client, q admin.Question) admin.Participants {
 	w.Helper()
-	p, err := c.Participants(bg, q)
+	p, err := admin.New(c).Participants(bg, q)
 	w.OK(err)
 	return p
 }
 
 // of returns what is said of a client.
-func of(w *locktest.World, p redlatch.Participants, id string) redlatch.Participant {
+func of(w *locktest.World, p admin.Participants, id string) admin.Participant {
 	w.Helper()
 	for _, x := range p.Clients {
 		if x.Client == id {
@@ -37,7 +38,7 @@ func of(w *locktest.World, p redlatch.Participants, id string) redlatch.Particip
 		}
 	}
 	w.Fatalf("%s is not among %+v", id, p.Clients)
-	return redlatch.Participant{}
+	return admin.Participant{}
 }
 
 func TestAllAreAskedWhatTheyHoldAndWaitFor(t *testing.T) {
@@ -59,31 +60,31 @@ func TestAllAreAskedWhatTheyHoldAndWaitFor(t *testing.T) {
 		store(w, "orders:java", locktest.JavaA+":42")
 		time.Sleep(10 * time.Second)
 
-		p := ask(w, c, redlatch.Question{Pattern: "orders:*", Names: []string{"orders:java"}})
+		p := ask(w, c, admin.Question{Pattern: "orders:*", Names: []string{"orders:java"}})
 		if p.Silent != 0 || p.Ignored != 0 || len(p.Clients) != 4 {
 			t.Errorf("%d are silent, %d ignored: %+v", p.Silent, p.Ignored, p.Clients)
 		}
 		if got := of(w, p, c.ID()); got.Identity.String() != billing.String() || !got.Answered || !got.Redlatch {
 			t.Errorf("the asker is %+v", got)
 		}
-		held := map[string]redlatch.Claim{}
+		held := map[string]admin.Claim{}
 		for _, x := range of(w, p, holder.id).Held {
 			held[x.Name] = x
 		}
-		if x := held["orders:1"]; len(held) != 3 || x.Evidence != redlatch.EvidenceStored || x.For < 10*time.Second || x.For > 11*time.Second ||
+		if x := held["orders:1"]; len(held) != 3 || x.Evidence != admin.EvidenceStored || x.For < 10*time.Second || x.For > 11*time.Second ||
 			x.Left < 19*time.Second || !x.Renewed || x.Token != 7 || x.Count != 2 {
 			t.Errorf("%+v", held)
 		}
-		if x := held["orders:gone"]; x.Evidence != redlatch.EvidenceNotStored || x.Left != -1 {
+		if x := held["orders:gone"]; x.Evidence != admin.EvidenceNotStored || x.Left != -1 {
 			t.Errorf("%+v", x)
 		}
-		if x := held["orders:permits"]; x.Evidence != redlatch.EvidenceNone {
+		if x := held["orders:permits"]; x.Evidence != admin.EvidenceNone {
 			t.Errorf("%+v", x)
 		}
-		if got := of(w, p, waiter.id); len(got.Held) != 0 || len(got.Waiting) != 1 || got.Waiting[0].Evidence != redlatch.EvidenceNone || got.Waiting[0].Under[0] != waiter.owner(9) {
+		if got := of(w, p, waiter.id); len(got.Held) != 0 || len(got.Waiting) != 1 || got.Waiting[0].Evidence != admin.EvidenceNone || got.Waiting[0].Under[0] != waiter.owner(9) {
 			t.Errorf("%+v", got)
 		}
-		if got := of(w, p, locktest.JavaA); got.Redlatch || got.Answered || len(got.Held) != 1 || got.Held[0].Name != "orders:java" || got.Held[0].Evidence != redlatch.EvidenceStored {
+		if got := of(w, p, locktest.JavaA); got.Redlatch || got.Answered || len(got.Held) != 1 || got.Held[0].Name != "orders:java" || got.Held[0].Evidence != admin.EvidenceStored {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -97,7 +98,7 @@ func TestWaitersOfRedissonAreANumber(t *testing.T) {
 		for range 3 {
 			w.Listen(nil, "redisson_lock__channel:{orders}")
 		}
-		p := ask(w, c, redlatch.Question{Names: []string{"orders"}})
+		p := ask(w, c, admin.Question{Names: []string{"orders"}})
 		if p.Others["orders"] != 3 {
 			t.Errorf("%v", p.Others)
 		}
@@ -143,7 +144,7 @@ func TestALongAnswerIsCutAtItsEnd(t *testing.T) {
 		c := crowdOf(w, nil)
 		asker := w.Client(redlatch.Config{})
 		synctest.Wait()
-		x := of(w, ask(w, asker, redlatch.Question{}), m.id)
+		x := of(w, ask(w, asker, admin.Question{}), m.id)
 		for _, text := range c.heard() {
 			if len(text) > 16<<10 || fields(t, text)["client"] == m.id && len(text) < 15<<10 {
 				t.Errorf("an answer has %d bytes", len(text))
@@ -175,7 +176,7 @@ func TestWaitersOfRedlatchAreNotOthers(t *testing.T) {
 		})
 		w.Listen(nil, "redisson_lock__channel:{orders}") // the waiter
 		synctest.Wait()
-		if p := ask(w, c, redlatch.Question{Names: []string{"orders"}}); p.Others["orders"] != 3 {
+		if p := ask(w, c, admin.Question{Names: []string{"orders"}}); p.Others["orders"] != 3 {
 			t.Errorf("%v", p.Others)
 		}
 	})
@@ -192,7 +193,7 @@ func TestAHolderThatHadToWaitIsNoWaiter(t *testing.T) {
 		w.OK((<-next).Err)
 		others := func(want int) {
 			synctest.Wait()
-			if p := ask(w, c, redlatch.Question{Names: []string{"orders"}}); p.Others["orders"] != want {
+			if p := ask(w, c, admin.Question{Names: []string{"orders"}}); p.Others["orders"] != want {
 				t.Errorf("%d others listen, want %d", p.Others["orders"], want)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -19,7 +20,7 @@ func TestAPossibleDeadlockIsToldToWhoeverAsks(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		one := w.Client(redlatch.Config{Identity: redlatch.Identity{Name: "billing"}, CallSites: true})
 		two := w.Client(redlatch.Config{Identity: redlatch.Identity{Name: "shipping"}, CallSites: true})
-		var told [][]redlatch.CircularWait
+		var told [][]admin.CircularWait
 		var log bytes.Buffer
 		asker := w.Client(redlatch.Config{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -33,14 +34,14 @@ func TestAPossibleDeadlockIsToldToWhoeverAsks(t *testing.T) {
 		}
 		wait1 := waiting(h1, one.Lock("b"))
 		w.Settle()
-		first := ask(w, asker, redlatch.Question{})
+		first := ask(w, asker, admin.Question{})
 		if all := first.CircularWaits(); len(all) != 0 {
 			t.Errorf("who waits for nobody that waits is in a circle: %v", all)
 		}
 		wait2 := waiting(h2, two.Lock("a"))
 		for range 6 {
 			time.Sleep(4 * time.Second)
-			last := ask(w, asker, redlatch.Question{})
+			last := ask(w, asker, admin.Question{})
 			if all := last.CircularWaits(); len(all) != 1 || len(all[0]) != 2 {
 				t.Errorf("%v", all)
 			}
@@ -52,7 +53,7 @@ func TestAPossibleDeadlockIsToldToWhoeverAsks(t *testing.T) {
 		if len(told) != 1 || len(told[0]) != 2 {
 			t.Fatalf("%v are told", told)
 		}
-		by := map[string]redlatch.CircularWait{told[0][0].Name: told[0][0], told[0][1].Name: told[0][1]}
+		by := map[string]admin.CircularWait{told[0][0].Name: told[0][0], told[0][1].Name: told[0][1]}
 		for _, want := range []struct{ name, by, owner, holder, client string }{
 			{"b", "billing@", h1.Owner(), h2.Owner(), one.ID()},
 			{"a", "shipping@", h2.Owner(), h1.Owner(), two.ID()},

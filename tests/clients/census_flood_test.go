@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/claim"
@@ -52,10 +53,10 @@ func TestAskersShareAnAnswer(t *testing.T) {
 		askers := []*redlatch.Client{w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})}
 		eavesdropper := crowdOf(w, nil)
 		synctest.Wait()
-		var done []<-chan redlatch.Participants
+		var done []<-chan admin.Participants
 		for i, pattern := range []string{"a:*", "b:*", "a:*"} {
-			done = append(done, locktest.Later(func() redlatch.Participants {
-				return ask(w, askers[i], redlatch.Question{Pattern: pattern, Spread: 500 * time.Millisecond})
+			done = append(done, locktest.Later(func() admin.Participants {
+				return ask(w, askers[i], admin.Question{Pattern: pattern, Spread: 500 * time.Millisecond})
 			}))
 		}
 		for i, name := range []string{"a:1", "b:1", "a:1"} {
@@ -102,7 +103,7 @@ func TestAThousandAnswersAtOnce(t *testing.T) {
 			return all
 		})
 		synctest.Wait()
-		p := ask(w, c, redlatch.Question{})
+		p := ask(w, c, admin.Question{})
 		if len(p.Clients) != liars+1 || p.Silent != 0 || p.Ignored != 0 {
 			w.Fatalf("%d clients, %d are silent, %d ignored", len(p.Clients), p.Silent, p.Ignored)
 		}
@@ -112,12 +113,12 @@ func TestAThousandAnswersAtOnce(t *testing.T) {
 		for _, x := range p.Clients {
 			for _, held := range x.Held {
 				if x.Client == c.ID() {
-					if held.Evidence != redlatch.EvidenceStored || held.Owner != h.Owner() {
+					if held.Evidence != admin.EvidenceStored || held.Owner != h.Owner() {
 						t.Errorf("the holder says %+v", held)
 					}
 					continue
 				}
-				if held.Name == "orders" && held.Evidence != redlatch.EvidenceNotStored || held.Evidence == redlatch.EvidenceStored {
+				if held.Name == "orders" && held.Evidence != admin.EvidenceNotStored || held.Evidence == admin.EvidenceStored {
 					w.Fatalf("%+v", held)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -52,7 +53,7 @@ func TestNamesAreLookedUpAFewAtATime(t *testing.T) {
 			store(w, fmt.Sprintf("%03d", i), holder.owner(1))
 		}
 		synctest.Wait() // until the holder listens
-		p := ask(w, c, redlatch.Question{})
+		p := ask(w, c, admin.Question{})
 		n := len(p.Objects)
 		if n == 0 || asked != n || highest != min(most, n) {
 			t.Errorf("%d names were looked up, %d are told, %d at a time at most", asked, n, highest)
@@ -65,7 +66,7 @@ func TestNamesAreLookedUpAFewAtATime(t *testing.T) {
 
 		time.Sleep(time.Second)
 		asked, end = 0, most+8 // of the second lot
-		p, err := c.Participants(ctx, redlatch.Question{})
+		p, err := admin.New(c).Participants(ctx, admin.Question{})
 		if !errors.Is(err, context.Canceled) || len(p.Objects) == 0 || len(p.Objects) >= n || len(p.Clients) != 2 {
 			t.Errorf("%v with %d objects of %d", err, len(p.Objects), n)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -23,21 +24,21 @@ func TestLossesAreTold(t *testing.T) {
 		}
 		h := lose("orders")
 		time.Sleep(time.Minute)
-		p := of(w, ask(w, asker, redlatch.Question{Pattern: "*"}), c.ID())
+		p := of(w, ask(w, asker, admin.Question{Pattern: "*"}), c.ID())
 		if len(p.Held) != 0 || len(p.Lost) != 1 {
 			t.Fatalf("%+v", p)
 		}
 		if x := p.Lost[0]; x.Name != "orders" || x.Kind != redlatch.KindLock || x.Owner != h.Owner() || x.Reason != redlatch.LostGone ||
-			x.For < time.Minute || x.For > 2*time.Minute || x.Site == "" || x.Evidence != redlatch.EvidenceNone || x.Renewed {
+			x.For < time.Minute || x.For > 2*time.Minute || x.Site == "" || x.Evidence != admin.EvidenceNone || x.Renewed {
 			t.Errorf("%+v", x)
 		}
-		if p := of(w, ask(w, asker, redlatch.Question{Names: []string{"else"}}), c.ID()); len(p.Lost) != 0 {
+		if p := of(w, ask(w, asker, admin.Question{Names: []string{"else"}}), c.ID()); len(p.Lost) != 0 {
 			t.Errorf("nobody has asked for it: %+v", p)
 		}
 		for i := range 20 {
 			lose(fmt.Sprint("n", i))
 		}
-		p = of(w, ask(w, asker, redlatch.Question{}), c.ID())
+		p = of(w, ask(w, asker, admin.Question{}), c.ID())
 		if len(p.Lost) != 16 || p.Lost[0].Name != "n19" || p.Lost[15].Name != "n4" {
 			t.Errorf("%d: %+v", len(p.Lost), p.Lost)
 		}
@@ -54,7 +55,7 @@ func TestWhoReadsInsideOfAWriteIsToldOfAsAReader(t *testing.T) {
 		var lost []observe.LostEvent
 		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(e observe.LostEvent) { lost = append(lost, e) }})
 		asker := w.Client(redlatch.Config{})
-		modes := func(claims []redlatch.Claim) (modes []string) {
+		modes := func(claims []admin.Claim) (modes []string) {
 			for _, x := range claims {
 				modes = append(modes, x.Mode)
 			}
@@ -65,7 +66,7 @@ func TestWhoReadsInsideOfAWriteIsToldOfAsAReader(t *testing.T) {
 		writer := w.Acquire(bg, rw.Write())
 		inner := w.Acquire(writer.Context(), rw.Read())
 		w.Settle() // whoever has just acquired for the first time may not listen yet
-		if got := modes(of(w, ask(w, asker, redlatch.Question{}), c.ID()).Held); !slices.Equal(got, []string{"read", "write"}) {
+		if got := modes(of(w, ask(w, asker, admin.Question{}), c.ID()).Held); !slices.Equal(got, []string{"read", "write"}) {
 			t.Errorf("held: %q", got)
 		}
 		w.Release(writer)
@@ -74,7 +75,7 @@ func TestWhoReadsInsideOfAWriteIsToldOfAsAReader(t *testing.T) {
 		time.Sleep(time.Minute) // the context of inner may have ended with writer's, before its loss is noticed
 		<-inner.Context().Done()
 		<-beside.Context().Done()
-		if got := modes(of(w, ask(w, asker, redlatch.Question{}), c.ID()).Lost); !slices.Equal(got, []string{"read", "read"}) {
+		if got := modes(of(w, ask(w, asker, admin.Question{}), c.ID()).Lost); !slices.Equal(got, []string{"read", "read"}) {
 			t.Errorf("lost: %q", got)
 		}
 		w.Settle()
@@ -102,7 +103,7 @@ func TestAWriterIsToldOfWhateverReadsInside(t *testing.T) {
 			readers = append(readers, w.Acquire(owner, locktest.With(rw.Read(), redlatch.Lease(time.Second))))
 		}
 		time.Sleep(2 * time.Second)
-		p := of(w, ask(w, asker, redlatch.Question{}), c.ID())
+		p := of(w, ask(w, asker, admin.Question{}), c.ID())
 		if len(p.Held) != 1 || p.Held[0].Owner != writer.Owner() || p.Held[0].Mode != "write" || p.Held[0].Count != 1 {
 			t.Errorf("held: %+v", p.Held)
 		}
@@ -111,8 +112,8 @@ func TestAWriterIsToldOfWhateverReadsInside(t *testing.T) {
 		again := w.Acquire(bg, locktest.With(rw.Write(), redlatch.Lease(time.Second)))
 		readers = append(readers, w.Acquire(again.Context(), locktest.With(rw.Read(), redlatch.Lease(time.Second))))
 		time.Sleep(2 * time.Second)
-		p = of(w, ask(w, asker, redlatch.Question{}), c.ID())
-		var writes []redlatch.Claim
+		p = of(w, ask(w, asker, admin.Question{}), c.ID())
+		var writes []admin.Claim
 		for _, lost := range p.Lost {
 			if lost.Mode == "write" {
 				writes = append(writes, lost)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -63,7 +64,7 @@ func TestNonsenseAnswersAreCounted(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		p := ask(w, c, redlatch.Question{})
+		p := ask(w, c, admin.Question{})
 		if p.Ignored != 7+3 || len(p.Clients) != 2 {
 			t.Errorf("%d ignored, %+v", p.Ignored, p.Clients)
 		}
@@ -71,7 +72,7 @@ func TestNonsenseAnswersAreCounted(t *testing.T) {
 		if x.Identity.Name != `\x1b]0;owned\a` || x.Identity.Labels[`\n`] != `\r` {
 			t.Errorf("%+v", x.Identity)
 		}
-		if len(x.Held) != 1 || x.Held[0].Name != "a\x1b[2J" || x.Held[0].Kind != `lock\n` || x.Held[0].Evidence != redlatch.EvidenceNotStored {
+		if len(x.Held) != 1 || x.Held[0].Name != "a\x1b[2J" || x.Held[0].Kind != `lock\n` || x.Held[0].Evidence != admin.EvidenceNotStored {
 			t.Errorf("%+v", x.Held)
 		}
 	})
@@ -81,10 +82,10 @@ func TestNonsenseAnswersAreCounted(t *testing.T) {
 func TestQuestionsThatAreRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		for _, q := range []redlatch.Question{
+		for _, q := range []admin.Question{
 			{Pattern: strings.Repeat("x", 257)}, {Pattern: "\xff"}, {Names: make([]string, 65)}, {Owners: []string{strings.Repeat("x", 4<<10)}},
 		} {
-			if _, err := c.Participants(bg, q); err == nil || !strings.Contains(err.Error(), "pattern") {
+			if _, err := admin.New(c).Participants(bg, q); err == nil || !strings.Contains(err.Error(), "pattern") {
 				t.Errorf("%.50v: %v", q, err)
 			}
 		}

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -60,7 +62,7 @@ func TestAClientThatIsClosedWithAHoldStaysKnown(t *testing.T) {
 		w.Acquire(bg, c.Lock("orders"))
 		time.Sleep(2 * time.Second)
 		w.OK(c.Close())
-		info, err := w.Client(redlatch.Config{}).Info(bg, "orders")
+		info, err := admin.New(w.Client(redlatch.Config{})).Info(bg, "orders")
 		w.OK(err)
 		if len(info.Holders) != 1 || info.Holders[0].By != "billing@host-7 pid 4121" {
 			t.Errorf("%+v", info)
@@ -82,14 +84,14 @@ func TestAClientThatOnlyLooksWritesNothing(t *testing.T) {
 		before := w.Server.Keys()
 		var heard []string // all on this goroutine
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Subscribed: func(channel string, _ bool) { heard = append(heard, channel) }})
-		if info, err := c.Info(bg, "orders"); err != nil || info.Holders[0].By == "" {
+		if info, err := admin.New(c).Info(bg, "orders"); err != nil || info.Holders[0].By == "" {
 			t.Errorf("%+v, %v", info, err)
 		}
-		for _, err := range c.Objects(bg, "*") {
+		for _, err := range admin.New(c).Objects(bg, "*") {
 			w.OK(err)
 		}
 		for range 2 {
-			p, err := c.Participants(bg, redlatch.Question{})
+			p, err := admin.New(c).Participants(bg, admin.Question{})
 			w.OK(err)
 			if len(p.Clients) != 2 || p.Silent != 0 {
 				t.Errorf("%+v", p)
@@ -121,7 +123,7 @@ func TestAClientIsThereFromItsFirstOwnerIDOn(t *testing.T) {
 			return err
 		},
 		"a value": func(ctx context.Context, c *redlatch.Client) error {
-			_, err := c.GroupLock("g", []string{"v"}).Acquire(ctx)
+			_, err := redisson.GroupLock(c, "g", []string{"v"}).Acquire(ctx)
 			return err
 		},
 		"a barrier": func(ctx context.Context, c *redlatch.Client) error {
@@ -150,7 +152,7 @@ func TestAClientIsThereFromItsFirstOwnerIDOn(t *testing.T) {
 				w.Log(<-tried) // it may have failed, as others have what it wants
 
 				force := w.Client(redlatch.Config{})
-				if freed, err := force.Lock("held").ForceRelease(bg); !freed || err != nil {
+				if freed, err := admin.ForceRelease(bg, force.Lock("held")); !freed || err != nil {
 					t.Errorf("freed %v, %v", freed, err)
 				}
 				w.WantErr(held.Err(), redlatch.ErrLost)
@@ -212,7 +214,7 @@ func TestAForgedNoteIsShownAsText(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		w.Acquire(bg, c.Lock("orders"))
 		time.Sleep(2 * time.Second)
-		asked := func() (redlatch.Info, error) { return w.Client(redlatch.Config{}).Lock("orders").Info(bg) } // who has read no note before
+		asked := func() (admin.Info, error) { return admin.LockInfo(bg, w.Client(redlatch.Config{}).Lock("orders")) } // who has read no note before
 		for text, want := range map[string]string{
 			`{"v":1,"name":"a\u001b[2J` + "\u202e" + `","host":"h"}`: `a\x1b[2J\u202e@h`,
 			`{"v":2,"name":"x"}`: "", "nonsense": "", `{"v":1}`: "", `{"v":1,"name":7}`: "",
@@ -230,7 +232,7 @@ func TestAForgedNoteIsShownAsText(t *testing.T) {
 		if info, err := asked(); err != nil || info.Holders[0].By != "" {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if info, err := c.Lock("orders").Info(bg); err != nil || info.Holders[0].By == "" {
+		if info, err := admin.LockInfo(bg, c.Lock("orders")); err != nil || info.Holders[0].By == "" {
 			t.Errorf("a client does not know itself: %+v, %v", info, err)
 		}
 	})
@@ -256,7 +258,7 @@ func TestInfoDoesNotWaitLongForNames(t *testing.T) {
 			start := time.Now()
 			reads.Store(0)
 			pause.Store(int64(takes))
-			info, err := c.Info(bg, "orders")
+			info, err := admin.New(c).Info(bg, "orders")
 			w.OK(err)
 			if took := time.Since(start); took > time.Second || reads.Load() != 1 || len(info.Holders) != 4 {
 				t.Errorf("it took %v and %d reads: %+v", took, reads.Load(), info)

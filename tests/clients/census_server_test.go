@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
@@ -23,10 +24,10 @@ func everybody(t *testing.T, p drivers.Place) (all []*redlatch.Client) {
 		all = append(all, locktest.ClientOf(t, adapter.Open(t, p), redlatch.Config{Identity: redlatch.Identity{Name: adapter.Name}}))
 	}
 	for _, c := range all {
-		var last redlatch.Participants
+		var last admin.Participants
 		heard := locktest.Within(locktest.Generous, func() bool {
 			var err error
-			if last, err = c.Participants(t.Context(), redlatch.Question{}); err != nil {
+			if last, err = admin.New(c).Participants(t.Context(), admin.Question{}); err != nil {
 				t.Log(err)
 				return false
 			}
@@ -54,9 +55,9 @@ func TestOnRealServersNoiseHidesNobody(t *testing.T) {
 		raw := locktest.RawGoredis(t, s)
 		noise, quiet := context.WithCancel(t.Context())
 		sent := locktest.Later(func() error { return makeNoise(noise, raw) })
-		var p redlatch.Participants
+		var p admin.Participants
 		heard := locktest.Within(locktest.Generous, func() bool {
-			p, err = all[1].Participants(t.Context(), redlatch.Question{Names: []string{"orders"}})
+			p, err = admin.New(all[1]).Participants(t.Context(), admin.Question{Names: []string{"orders"}})
 			return err == nil && len(p.Clients) == len(all) && p.Silent == 0
 		})
 		quiet()
@@ -107,7 +108,7 @@ func TestInAClusterAllAreHeard(t *testing.T) {
 	for range 10 { // who asks first knows as little of the nodes as a command that has just begun
 		for _, adapter := range drivers.Adapters {
 			all = append(all, locktest.ClientOf(t, adapter.Open(t, drivers.Cluster(c)), redlatch.Config{}))
-			p, err := all[len(all)-1].Participants(t.Context(), redlatch.Question{})
+			p, err := admin.New(all[len(all)-1]).Participants(t.Context(), admin.Question{})
 			if err != nil || p.Silent != 0 || len(p.Clients) != len(all) {
 				missed++
 				t.Logf("%s, a client that has just begun, hears %d of %d, and of %d that they are silent: %v", adapter.Name, len(p.Clients), len(all), p.Silent, err)
@@ -122,7 +123,7 @@ func TestInAClusterAllAreHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := locktest.Within(locktest.Generous, func() bool { // a note comes a second or two after the first acquisition
-		info, err := all[1].Info(t.Context(), "orders")
+		info, err := admin.New(all[1]).Info(t.Context(), "orders")
 		return err == nil && len(info.Holders) == 1 && strings.HasPrefix(info.Holders[0].By, "goredis@")
 	})
 	if !found {
@@ -150,7 +151,7 @@ func TestAUserThatMayNotUseAChannelIsTold(t *testing.T) {
 				s := testserver.Start(t, kind, args...)
 				for _, adapter := range drivers.Adapters {
 					c := locktest.ClientOf(t, adapter.Open(t, drivers.Single(s.Addr())), redlatch.Config{OutageTimeout: locktest.Generous}) // twenty servers begin at once
-					p, err := c.Participants(t.Context(), redlatch.Question{})
+					p, err := admin.New(c).Participants(t.Context(), admin.Question{})
 					switch {
 					case p.Silent != -1:
 						t.Errorf("%s: %d are silent, which nobody knows", adapter.Name, p.Silent)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -23,7 +24,7 @@ func TestSilenceIsShownAsUnknown(t *testing.T) {
 		crowdOf(w, nil)
 		synctest.Wait()
 		start := time.Now()
-		p := ask(w, c, redlatch.Question{Names: []string{"orders"}})
+		p := ask(w, c, admin.Question{Names: []string{"orders"}})
 		if took := time.Since(start); took < 1500*time.Millisecond || took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -45,12 +46,12 @@ func TestNobodyWaitsForASilentServer(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
-		p, err := c.Participants(ctx, redlatch.Question{})
+		p, err := admin.New(c).Participants(ctx, admin.Question{})
 		if !errors.Is(err, context.DeadlineExceeded) || len(p.Clients) != 1 || p.Silent != 1 {
 			t.Errorf("%+v, %v", p, err)
 		}
 		w.OK(c.Close())
-		if _, err := c.Participants(bg, redlatch.Question{}); !errors.Is(err, redlatch.ErrClosed) {
+		if _, err := admin.New(c).Participants(bg, admin.Question{}); !errors.Is(err, redlatch.ErrClosed) {
 			t.Error(err)
 		}
 		if n := d.Subs.Load(); n != 0 {
@@ -117,7 +118,7 @@ func TestWhoComesOrGoesJustBeforeTheQuestionIsCounted(t *testing.T) {
 					return next()
 				}})
 				synctest.Wait()
-				if p := ask(w, c, redlatch.Question{}); p.Silent != x.silent {
+				if p := ask(w, c, admin.Question{}); p.Silent != x.silent {
 					t.Errorf("%d are silent, want %d", p.Silent, x.silent)
 				}
 			})
@@ -137,7 +138,7 @@ func TestWhoComesAfterTheQuestionIsNotSilent(t *testing.T) {
 			return reply, err
 		}})
 		synctest.Wait()
-		if p := ask(w, c, redlatch.Question{}); p.Silent != 0 || len(p.Clients) != 1 {
+		if p := ask(w, c, admin.Question{}); p.Silent != 0 || len(p.Clients) != 1 {
 			t.Errorf("%d are silent: %+v", p.Silent, p.Clients)
 		}
 	})

@@ -11,7 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -39,8 +41,10 @@ func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
 		says(second(l.Acquire(none)), "nil context", "context.Background()")
 		says(second(l.TryAcquire(none, 0)), "nil context")
 		says(l.Do(none, func(context.Context) error { return nil }), "nil context")
-		says(second(l.Info(none)), "nil context")
-		says(second(l.ForceRelease(none)), "nil context")
+		says(second(admin.LockInfo(none, l)), "nil context")
+		says(second(admin.ForceRelease(none, l)), "nil context")
+		says(second(admin.LockInfo(bg, (*redlatch.Lock)(nil))), "nil lock", "client.Lock(name)")
+		says(second(admin.ForceRelease(bg, (*redlatch.Lock)(nil))), "nil lock")
 		says(h.Release(none), "nil context")
 		says(h.Extend(none, time.Second), "nil context")
 
@@ -52,8 +56,8 @@ func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
 			"": "empty", "a{b": "without a '}'", "a}b": "without a '{'", "a{}b": "empty hash tag", "}{": "before", "{a}{": "unbalanced",
 		} {
 			says(second(c.Lock(name).Acquire(bg)), word)
-			says(second(c.Lock(name).Info(bg)), word)
-			says(second(c.Lock(name).ForceRelease(bg)), word)
+			says(second(admin.LockInfo(bg, c.Lock(name))), word)
+			says(second(admin.ForceRelease(bg, c.Lock(name))), word)
 		}
 
 		_, err := other.Lock("orders").Acquire(h.Context())
@@ -65,7 +69,7 @@ func TestBadInputIsRefusedWithASentenceAndLosesNothing(t *testing.T) {
 		}
 		start := time.Now()
 		says(second(c.Lock("text").Acquire(bg)), "WRONGTYPE")
-		says(second(c.Lock("text").Info(bg)), "WRONGTYPE")
+		says(second(admin.LockInfo(bg, c.Lock("text"))), "WRONGTYPE")
 		if d := time.Since(start); d > time.Millisecond || redlatch.IsRetryable(err) {
 			t.Fatalf("took %v", d)
 		}
@@ -184,7 +188,7 @@ func TestATakeThatIsRefusedHalfWayLeavesNothing(t *testing.T) {
 				"fair":  func(n string) error { _, err := c.FairLock(n).Acquire(bg); return err },
 				"write": func(n string) error { _, err := c.ReadWriteLock(n).Write().Acquire(bg); return err },
 				"read":  func(n string) error { _, err := c.ReadWriteLock(n).Read().Acquire(bg); return err },
-				"group": func(n string) error { _, err := c.GroupLock(n, []string{"a", "b"}).Acquire(bg); return err },
+				"group": func(n string) error { _, err := redisson.GroupLock(c, n, []string{"a", "b"}).Acquire(bg); return err },
 				"multi": func(n string) error {
 					_, err := redlatch.MultiLock(c.Lock(n), c.Lock(n+"2")).Acquire(bg)
 					return err
@@ -207,7 +211,7 @@ func TestATokenKeyOfAnotherTypeLeavesNoLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		for name, l := range map[string]*redlatch.Lock{
-			"plain": c.Lock("a", redlatch.Fenced()), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "group": c.GroupLock("d", []string{"x"}),
+			"plain": c.Lock("a", redlatch.Fenced()), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "group": redisson.GroupLock(c, "d", []string{"x"}),
 		} {
 			h := w.Acquire(bg, locktest.With(l, redlatch.Fenced()))
 			w.Release(h)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -144,12 +145,12 @@ func TestEveryCallReturnsWhenItsContextEnds(t *testing.T) {
 		}, []error{no}},
 		{"Info", func(t *testing.T, ctx context.Context) error {
 			block()
-			_, err := l.Info(ctx)
+			_, err := admin.LockInfo(ctx, l)
 			return err
 		}, []error{context.DeadlineExceeded}},
 		{"ForceRelease", func(t *testing.T, ctx context.Context) error {
 			block()
-			_, err := l.ForceRelease(ctx)
+			_, err := admin.ForceRelease(ctx, l)
 			return err
 		}, []error{context.DeadlineExceeded}},
 	}

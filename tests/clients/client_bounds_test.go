@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -51,7 +53,7 @@ func TestNoScriptGoesThroughMoreThanALockHas(t *testing.T) {
 			return func() error { _, err := l.TryAcquire(bg, 0); return err }
 		}
 		force := func(l *redlatch.Lock) func() error {
-			return func() error { _, err := l.ForceRelease(bg); return err }
+			return func() error { _, err := admin.ForceRelease(bg, l); return err }
 		}
 		rw := c.ReadWriteLock("odd")
 
@@ -66,14 +68,14 @@ func TestNoScriptGoesThroughMoreThanALockHas(t *testing.T) {
 		refused("a reader of what is no read-write lock", try(rw.Read()))
 		s.MustDo("HSET", "odd", "mode", "read")
 		refused("a writer", try(rw.Write()))
-		refused("a group", try(c.GroupLock("odd", []string{"v"})))
+		refused("a group", try(redisson.GroupLock(c, "odd", []string{"v"})))
 		h, err := rw.Read().Acquire(bg) // a reader does not look at the others
 		if err != nil {
 			t.Fatal(err)
 		}
 		refused("the release of a reader among many", func() error { return h.Release(bg) })
 		refused("a force release of many", force(rw.Read()))
-		refused("Info", func() error { _, err := rw.Read().Info(bg); return err })
+		refused("Info", func() error { _, err := admin.LockInfo(bg, rw.Read()); return err })
 		s.MustDo("DEL", "odd")
 
 		if h, err = rw.Read().Acquire(bg); err != nil {

@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -33,12 +35,9 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 			}
 			sites = nil
 		}
-		force := func(l interface {
-			ForceRelease(ctx context.Context) (bool, error)
-		},
-		) func(context.Context) error {
+		force := func(release func() (bool, error)) func(context.Context) error {
 			return func(context.Context) error {
-				released, err := l.ForceRelease(bg)
+				released, err := release()
 				if !released || err != nil {
 					t.Errorf("ForceRelease: %v, %v", released, err)
 				}
@@ -47,10 +46,10 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 		}
 		rw := c.ReadWriteLock("rw")
 		for kind, l := range map[string]*redlatch.Lock{
-			"plain": c.Lock("plain"), "fair": c.FairLock("fair"), "fenced": c.Lock("fenced", redlatch.Fenced()), "spin": c.SpinLock("spin", nil),
-			"striped": c.StripedLock("striped", 4).For("key"), "group": c.GroupLock("group", []string{"a"}), "read": rw.Read(), "write": rw.Write(),
+			"plain": c.Lock("plain"), "fair": c.FairLock("fair"), "fenced": c.Lock("fenced", redlatch.Fenced()), "spin": redisson.SpinLock(c, "spin", nil),
+			"striped": c.StripedLock("striped", 4).For("key"), "group": redisson.GroupLock(c, "group", []string{"a"}), "read": rw.Read(), "write": rw.Write(),
 		} {
-			lose := force(l)
+			lose := force(func() (bool, error) { return admin.ForceRelease(bg, l) })
 			site := at(l.Acquire(bg))
 			_ = lose(bg)
 			check(kind+" Acquire", site)
@@ -77,7 +76,7 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 			"MultiLock together": redlatch.MultiLock(c.Lock("a"), c.Lock("b")),
 			"RedLock":            redlatch.RedLock(c.Lock("a")),
 		} {
-			lose, each := force(m), len(m.Locks())
+			lose, each := force(func() (bool, error) { return admin.ForceRelease(bg, m) }), len(m.Locks())
 			site := at(m.Acquire(bg))
 			_ = lose(bg)
 			check(kind+" Acquire", slices.Repeat([]string{site}, each)...)

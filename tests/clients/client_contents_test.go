@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -44,7 +46,7 @@ var endlessStories = map[string]endlessStory{
 		do("HSET", "x", value, locktest.JavaOwner, expiry, number, count, "1")
 		do("PEXPIRE", "x", "1000000")
 	}, wait: func(c *redlatch.Client, ctx context.Context) error {
-		_, err := c.GroupLock("x", []string{"v"}).Acquire(ctx)
+		_, err := redisson.GroupLock(c, "x", []string{"v"}).Acquire(ctx)
 		return err
 	}},
 	"a writer that readers prefer": {put: func(do func(args ...string), number string) {
@@ -180,7 +182,7 @@ func TestWhatIsNoNumberIsNoTime(t *testing.T) {
 			w.Server.HSet("g", value, locktest.JavaOwner, expiry, text, count, "1", "other", locktest.JavaOwner)
 			ctx, cancel := context.WithTimeout(bg, 10*time.Second)
 			defer cancel()
-			h := w.Acquire(ctx, c.GroupLock("g", []string{"v"}))
+			h := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"v"}))
 			own, _ := wire.GroupFields(value, h.Owner())
 			w.Server.HSet("g", own, text) // of ours: the next renewal puts it right
 			time.Sleep(30 * time.Second)
@@ -211,11 +213,11 @@ func TestInfoOfATimeWithoutEnd(t *testing.T) {
 		value := wire.GroupField("v")
 		expiry, count := wire.GroupFields(value, locktest.JavaOwner)
 		w.Server.HSet("g", value, locktest.JavaOwner, expiry, "1e300", count, "1")
-		info, err := c.GroupLock("g", []string{"v"}).Info(bg)
+		info, err := admin.LockInfo(bg, redisson.GroupLock(c, "g", []string{"v"}))
 		if err != nil || len(info.Holders) != 1 || info.Holders[0].TTL < 100*365*24*time.Hour {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if ok, err := c.GroupLock("g", []string{"v"}).ForceRelease(bg); err != nil || !ok {
+		if ok, err := admin.ForceRelease(bg, redisson.GroupLock(c, "g", []string{"v"})); err != nil || !ok {
 			t.Errorf("ForceRelease: %v, %v", ok, err)
 		}
 	})
@@ -249,24 +251,24 @@ func TestErrorsQuoteAndCutWhatIsStored(t *testing.T) {
 			_, err = c.ReadWriteLock(name("rw")).Read().TryAcquire(bg, 0)
 			short("a writer", err)
 			w.Server.HSet(name("count"), "owner", text, text, "x")
-			_, err = c.Lock(name("count")).Info(bg)
+			_, err = admin.LockInfo(bg, c.Lock(name("count")))
 			short("a hold count", err)
 			w.Server.HSet(name("mode"), "mode", "read", text, text)
-			_, err = c.ReadWriteLock(name("mode")).Read().Info(bg)
+			_, err = admin.LockInfo(bg, c.ReadWriteLock(name("mode")).Read())
 			short("a count of reads", err)
 			value := wire.GroupField("v")
 			w.Server.HSet(name("group"), value, locktest.JavaOwner, value+":"+locktest.JavaOwner+wire.GroupExpiry, text)
-			_, err = c.GroupLock(name("group"), []string{"v"}).Info(bg)
+			_, err = admin.LockInfo(bg, redisson.GroupLock(c, name("group"), []string{"v"}))
 			short("an expire_time", err)
 			_ = w.Server.Set("redisson_lock_token:{"+name("fenced")+"}", text)
-			_, err = c.Lock(name("fenced"), redlatch.Fenced()).Info(bg)
+			_, err = admin.LockInfo(bg, c.Lock(name("fenced"), redlatch.Fenced()))
 			short("a token", err)
 			_, err = c.Lock(name("fenced"), redlatch.Fenced()).TryAcquire(bg, 0)
 			short("a token that is counted", err)
 			_ = w.Server.Set(name("number"), text)
 			_, err = latch.New(c, name("number")).Count(bg)
 			short("a latch", err)
-			_, err = c.Info(bg, name("number"))
+			_, err = admin.New(c).Info(bg, name("number"))
 			short("a number", err)
 			short("a semaphore", c.Semaphore(name("number")).Acquire(bg, 1))
 			w.Server.HSet(name("limiter"), "rate", text, "interval", "1", "type", "0")

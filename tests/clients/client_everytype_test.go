@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -86,7 +87,7 @@ func (x *tour) lock(of func(*redlatch.Client, string) *redlatch.Lock, name strin
 	h = x.Acquire(bg, la)
 	next = locktest.Later(func() *redlatch.Hold { return x.Acquire(bg, lb) })
 	time.Sleep(3 * time.Second)
-	if _, err := lb.ForceRelease(bg); err != nil {
+	if _, err := admin.ForceRelease(bg, lb); err != nil {
 		x.Errorf("%s: %v", name, err)
 	}
 	_ = h.Release(bg)

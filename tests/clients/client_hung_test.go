@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -48,7 +50,7 @@ func calls() map[string]attempt {
 			return []*redlatch.Lock{cs[0].Lock("m1"), cs[0].Lock("m2")}
 		}),
 		"several locks of all kinds": several(redlatch.MultiLock, func(cs []*redlatch.Client) []*redlatch.Lock {
-			return []*redlatch.Lock{cs[0].FairLock("k1"), cs[0].ReadWriteLock("k2").Read(), cs[1].GroupLock("k3", []string{"a"}), cs[2].SpinLock("k4", nil)}
+			return []*redlatch.Lock{cs[0].FairLock("k1"), cs[0].ReadWriteLock("k2").Read(), redisson.GroupLock(cs[1], "k3", []string{"a"}), redisson.SpinLock(cs[2], "k4", nil)}
 		}),
 		"majority": several(redlatch.RedLock, func(cs []*redlatch.Client) []*redlatch.Lock {
 			return []*redlatch.Lock{cs[0].Lock("r1"), cs[1].Lock("r2"), cs[2].Lock("r3")}
@@ -188,7 +190,7 @@ func TestEachCallerFailsInItsOwnTimeWhateverTheDriverAndTheServer(t *testing.T) 
 		open := func(a drivers.Adapter) (cs []*redlatch.Client) {
 			for range 3 {
 				c := locktest.ClientOf(t, a.Open(t, place), redlatch.Config{OutageTimeout: timeOut, WatchdogTimeout: 10 * time.Second})
-				if _, err := c.Lock("connects").Info(bg); err != nil {
+				if _, err := admin.LockInfo(bg, c.Lock("connects")); err != nil {
 					t.Fatal(err)
 				}
 				cs = append(cs, c)

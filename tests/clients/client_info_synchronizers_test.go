@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -54,7 +56,7 @@ func rateRecord(n byte) string {
 
 // putSynchronizers makes one of each, as Redisson does, and a barrier; and what
 // other applications have. It returns what Info shall say of each.
-func putSynchronizers(w *locktest.World) (want []redlatch.Info) {
+func putSynchronizers(w *locktest.World) (want []admin.Info) {
 	now := time.Now()
 	in := func(d time.Duration) int64 { return now.Add(d).UnixMilli() }
 	live, liveHex := permitID(0x9a)
@@ -76,8 +78,8 @@ func putSynchronizers(w *locktest.World) (want []redlatch.Info) {
 	put(w, "redlatch_barrier:{gate}", 9*time.Minute, "generation", generation, "parties", "3")
 	put(w, "redlatch_barrier:{gate}:"+generation, 9*time.Minute, "arrived", "2", locktest.OurC+":9", "1", locktest.OurC+":8", "2", locktest.OurC+":7", "gone")
 	putScore(w, "redlatch_barrier_alive:{gate}", in(25*time.Second), locktest.OurC)
-	waiter := func(n string) redlatch.Waiter {
-		return redlatch.Waiter{Owner: locktest.OurC + ":" + n, Client: locktest.OurC, Redlatch: true, Until: now.Add(25 * time.Second).Truncate(time.Millisecond)}
+	waiter := func(n string) admin.Waiter {
+		return admin.Waiter{Owner: locktest.OurC + ":" + n, Client: locktest.OurC, Redlatch: true, Until: now.Add(25 * time.Second).Truncate(time.Millisecond)}
 	}
 
 	// What only looks like one.
@@ -93,30 +95,30 @@ func putSynchronizers(w *locktest.World) (want []redlatch.Info) {
 	w.Server.HSet("redlatch_barrier:{not}", "generation", "x")
 	w.Server.HSet("redlatch_barrier:odd", "generation", "x", "parties", "1")
 
-	return []redlatch.Info{
-		{Name: "permits", Kind: redlatch.KindExpirable, TTL: -1, Count: 4, Total: 6, Holders: []redlatch.Holder{
+	return []admin.Info{
+		{Name: "permits", Kind: redlatch.KindExpirable, TTL: -1, Free: 4, Permits: 6, Holders: []admin.Holder{
 			{Owner: liveHex, Count: 1, TTL: 20 * time.Second}, {Owner: everHex, Count: 1, TTL: -1},
 		}},
-		{Name: "{tag}permits", Kind: redlatch.KindExpirable, TTL: time.Hour, Count: -1, Holders: []redlatch.Holder{{Owner: old, Count: 1, TTL: time.Minute}}},
+		{Name: "{tag}permits", Kind: redlatch.KindExpirable, TTL: time.Hour, Free: -1, Holders: []admin.Holder{{Owner: old, Count: 1, TTL: time.Minute}}},
 		{
-			Name: "limiter", Kind: redlatch.KindRateLimiter, TTL: time.Hour, Count: 6, Total: 10,
-			Rate: redlatch.Rate{Permits: 10, Interval: time.Minute, KeepAlive: time.Hour},
+			Name: "limiter", Kind: redlatch.KindRateLimiter, TTL: time.Hour, Free: 6,
+			Rate: ratelimit.Rate{Permits: 10, Interval: time.Minute, KeepAlive: time.Hour},
 		},
 		{
-			Name: "mine", Kind: redlatch.KindRateLimiter, TTL: -1, Count: 7, Total: 7,
-			Rate: redlatch.Rate{Permits: 7, Interval: time.Second, PerClient: true},
+			Name: "mine", Kind: redlatch.KindRateLimiter, TTL: -1, Free: 7,
+			Rate: ratelimit.Rate{Permits: 7, Interval: time.Second, PerClient: true},
 		},
 		{
-			Name: "gate", Kind: redlatch.KindBarrier, TTL: 9 * time.Minute, Count: 2, Total: 3, Generation: generation,
-			Queue: []redlatch.Waiter{waiter("8"), waiter("9")},
+			Name: "gate", Kind: redlatch.KindBarrier, TTL: 9 * time.Minute, Parties: 3, Generation: generation,
+			Queue: []admin.Waiter{waiter("8"), waiter("9")},
 		},
 	}
 }
 
 // collected is a listing, by name.
-func collected(w *locktest.World, list func(ctx context.Context, pattern string) func(func(redlatch.Info, error) bool), pattern string) map[string]redlatch.Info {
+func collected(w *locktest.World, list func(ctx context.Context, pattern string) func(func(admin.Info, error) bool), pattern string) map[string]admin.Info {
 	w.Helper()
-	all := map[string]redlatch.Info{}
+	all := map[string]admin.Info{}
 	for info, err := range list(bg, pattern) {
 		if err != nil {
 			w.Fatal(err)
@@ -131,17 +133,17 @@ func collected(w *locktest.World, list func(ctx context.Context, pattern string)
 func TestInfoOfSynchronizers(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		want := map[string]redlatch.Info{}
+		want := map[string]admin.Info{}
 		for _, info := range putSynchronizers(w) {
 			want[info.Name] = info
-			if got, err := c.Info(bg, info.Name); err != nil || !reflect.DeepEqual(got, info) {
+			if got, err := admin.New(c).Info(bg, info.Name); err != nil || !reflect.DeepEqual(got, info) {
 				t.Errorf("%s: %v\n got %+v\nwant %+v", info.Name, err, got, info)
 			}
 		}
 		put(w, "lock", time.Minute, locktest.JavaA+":42", "1")
-		want["lock"] = redlatch.Info{Name: "lock", Kind: redlatch.KindLock, TTL: time.Minute, Holders: []redlatch.Holder{javaHolder(locktest.JavaA, 42, 1, time.Minute)}}
-		objects := func(ctx context.Context, pattern string) func(func(redlatch.Info, error) bool) {
-			return c.Objects(ctx, pattern)
+		want["lock"] = admin.Info{Name: "lock", Kind: redlatch.KindLock, TTL: time.Minute, Holders: []admin.Holder{javaHolder(locktest.JavaA, 42, 1, time.Minute)}}
+		objects := func(ctx context.Context, pattern string) func(func(admin.Info, error) bool) {
+			return admin.New(c).Objects(ctx, pattern)
 		}
 		if got := collected(w, objects, ""); !reflect.DeepEqual(got, want) {
 			t.Errorf("listed:\n got %+v\nwant %+v", got, want)
@@ -159,20 +161,20 @@ func TestInfoOfSynchronizers(t *testing.T) {
 				t.Errorf("%q lists %+v, want %q", pattern, got, names)
 			}
 		}
-		locks := func(ctx context.Context, pattern string) func(func(redlatch.Info, error) bool) {
-			return c.Locks(ctx, pattern)
+		locks := func(ctx context.Context, pattern string) func(func(admin.Info, error) bool) {
+			return admin.New(c).Locks(ctx, pattern)
 		}
 		if got := collected(w, locks, ""); len(got) != 1 || got["lock"].Kind != redlatch.KindLock {
 			t.Errorf("locks: %+v", got)
 		}
 		var wrong *driver.RunError
 		for _, name := range []string{"text", "settings", "part", "most", "more"} {
-			if info, err := c.Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
+			if info, err := admin.New(c).Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 				t.Errorf("%s: %+v, %v", name, info, err)
 			}
 		}
 		for _, name := range []string{"limiter", "part"} {
-			if info, err := c.Lock(name).Info(bg); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
+			if info, err := admin.LockInfo(bg, c.Lock(name)); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 				t.Errorf("%s as a lock: %+v, %v", name, info, err)
 			}
 		}
@@ -204,8 +206,8 @@ func TestAListingLeavesOutTheTwinOfANameThatFits(t *testing.T) {
 			{prefixed, "?", nil},
 			{prefixed, "{y}", []string{"{y}"}},
 		} {
-			got := collected(w, func(ctx context.Context, pattern string) func(func(redlatch.Info, error) bool) {
-				return tc.c.Objects(ctx, pattern)
+			got := collected(w, func(ctx context.Context, pattern string) func(func(admin.Info, error) bool) {
+				return admin.New(tc.c).Objects(ctx, pattern)
 			}, tc.pattern)
 			if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, tc.want) {
 				t.Errorf("%q lists %q, want %q", tc.pattern, names, tc.want)
@@ -238,23 +240,23 @@ func TestInfoOfNumbers(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 
-		want := map[string]redlatch.Info{}
-		for name, info := range map[string]redlatch.Info{
-			"number":   {Kind: redlatch.KindCounter, TTL: -1, Count: 5},
-			"foreign":  {Kind: redlatch.KindCounter, TTL: -1, Count: 5},
-			"negative": {Kind: redlatch.KindSemaphore, TTL: -1, Count: -8},
-			"lasting":  {Kind: redlatch.KindSemaphore, TTL: time.Hour - time.Second, Count: 5},
+		want := map[string]admin.Info{}
+		for name, info := range map[string]admin.Info{
+			"number":   {Kind: redlatch.KindCounter, TTL: -1, Number: 5},
+			"foreign":  {Kind: redlatch.KindCounter, TTL: -1, Number: 5},
+			"negative": {Kind: redlatch.KindSemaphore, TTL: -1, Free: -8},
+			"lasting":  {Kind: redlatch.KindSemaphore, TTL: time.Hour - time.Second, Free: 5},
 			"wanted":   {Kind: redlatch.KindSemaphore, TTL: -1},
-			"latch":    {Kind: redlatch.KindLatch, TTL: -1, Count: 2},
+			"latch":    {Kind: redlatch.KindLatch, TTL: -1, CountDowns: 2},
 		} {
 			info.Name = name
 			want[name] = info
-			if got, err := c.Info(bg, name); err != nil || !reflect.DeepEqual(got, info) {
+			if got, err := admin.New(c).Info(bg, name); err != nil || !reflect.DeepEqual(got, info) {
 				t.Errorf("%s: %v\n got %+v\nwant %+v", name, err, got, info)
 			}
 		}
-		counters := func(ctx context.Context, pattern string) func(func(redlatch.Info, error) bool) {
-			return c.Counters(ctx, pattern)
+		counters := func(ctx context.Context, pattern string) func(func(admin.Info, error) bool) {
+			return admin.New(c).Counters(ctx, pattern)
 		}
 		if got := collected(w, counters, "*"); !reflect.DeepEqual(got, want) {
 			t.Errorf("listed:\n got %+v\nwant %+v", got, want)
@@ -272,9 +274,9 @@ func TestInfoOfNumbers(t *testing.T) {
 func TestInfoFollowsSynchronizers(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		info := func(name string) redlatch.Info {
+		info := func(name string) admin.Info {
 			t.Helper()
-			info, err := c.Info(bg, name)
+			info, err := admin.New(c).Info(bg, name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -284,14 +286,14 @@ func TestInfoFollowsSynchronizers(t *testing.T) {
 		if _, err := s.TrySetPermits(bg, 2); err != nil {
 			t.Fatal(err)
 		}
-		if got := info("s"); got.Kind != redlatch.KindCounter || got.Count != 2 || got.Held() {
+		if got := info("s"); got.Kind != redlatch.KindCounter || got.Number != 2 || got.Held() {
 			t.Errorf("none taken: %+v", got)
 		}
 		p, err := s.Acquire(bg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := info("s"); got.Count != 1 || got.Total != 2 || !got.Held() || got.Holders[0].Owner != p.ID() {
+		if got := info("s"); got.Free != 1 || got.Permits != 2 || !got.Held() || got.Holders[0].Owner != p.ID() {
 			t.Errorf("one taken: %+v, id %s", got, p.ID())
 		}
 		if err := p.Release(bg); err != nil {
@@ -301,13 +303,13 @@ func TestInfoFollowsSynchronizers(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		before := info("b")
-		if before.Kind != redlatch.KindBarrier || before.Count != 1 || before.Total != 2 || before.Queue[0].Client != other.ID() || !before.Queue[0].Until.After(time.Now()) {
+		if before.Kind != redlatch.KindBarrier || before.Parties != 2 || len(before.Queue) != 1 || before.Queue[0].Client != other.ID() || !before.Queue[0].Until.After(time.Now()) {
 			t.Errorf("one arrived: %+v", before)
 		}
 		if _, err := barrier.New(c, "b", 2).Await(bg); err != nil {
 			t.Fatal(err)
 		}
-		if got := info("b"); got.Count != 0 || got.Generation == before.Generation || got.Queue != nil {
+		if got := info("b"); got.Parties != 2 || got.Generation == before.Generation || got.Queue != nil {
 			t.Errorf("gone on: %+v", got)
 		}
 		if err := <-arrived; err != nil {
@@ -330,10 +332,10 @@ func TestListingsLeaveLargeKeysAlone(t *testing.T) {
 		}
 		put(w, "many", time.Hour, fields...)
 		putString(w, "permits", "1", 0)
-		for info, err := range c.Objects(bg, "") {
+		for info, err := range admin.New(c).Objects(bg, "") {
 			t.Errorf("listed: %s, %v", info.Name, err)
 		}
-		if info, err := c.Info(bg, "permits"); err != nil || len(info.Holders) != 10_001 {
+		if info, err := admin.New(c).Info(bg, "permits"); err != nil || len(info.Holders) != 10_001 {
 			t.Errorf("asked for by its name it has %d holders: %v", len(info.Holders), err)
 		}
 	})
@@ -357,7 +359,7 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 		arrived := locktest.Later(func() error { _, err := barrier.New(c, "gate", 2).Await(t.Context()); return err })
 		for _, name := range []string{"latch", "gate"} { // until somebody waits for them
 			for until := time.Now().Add(locktest.Generous); ; time.Sleep(10 * time.Millisecond) {
-				info, err := c.Info(bg, name)
+				info, err := admin.New(c).Info(bg, name)
 				if err == nil && (info.Kind == redlatch.KindLatch || len(info.Queue) == 1) {
 					break
 				}
@@ -366,20 +368,20 @@ func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 				}
 			}
 		}
-		info, err := c.Info(bg, "permits")
-		if err != nil || info.Count != 3 || info.Total != 5 || len(info.Holders) != 2 || info.Holders[0].Owner != hex || info.Holders[1].TTL != -1 ||
+		info, err := admin.New(c).Info(bg, "permits")
+		if err != nil || info.Free != 3 || info.Permits != 5 || len(info.Holders) != 2 || info.Holders[0].Owner != hex || info.Holders[1].TTL != -1 ||
 			info.Holders[0].TTL > time.Hour || info.Holders[0].TTL < 59*time.Minute {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if info, err = c.Info(bg, "limiter"); err != nil || info.Count != 2 || info.Total != 5 || info.TTL != -1 || info.Rate.Interval != time.Hour {
+		if info, err = admin.New(c).Info(bg, "limiter"); err != nil || info.Free != 2 || info.Rate.Permits != 5 || info.TTL != -1 || info.Rate.Interval != time.Hour {
 			t.Errorf("%+v, %v", info, err)
 		}
 		var wrong *driver.RunError
-		if info, err = c.Info(bg, "list"); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
+		if info, err = admin.New(c).Info(bg, "list"); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 			t.Errorf("%+v, %v", info, err)
 		}
 		listed := map[string]redlatch.Kind{}
-		for _, list := range []func(func(redlatch.Info, error) bool){c.Objects(bg, "*"), c.Counters(bg, "*")} {
+		for _, list := range []func(func(admin.Info, error) bool){admin.New(c).Objects(bg, "*"), admin.New(c).Counters(bg, "*")} {
 			for info, err := range list {
 				if err != nil {
 					t.Fatal(err)

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -46,8 +48,8 @@ func enqueue(w *locktest.World, name, owner string, until time.Time) {
 	}
 }
 
-func javaHolder(uuid string, thread, count int, ttl time.Duration) redlatch.Holder {
-	return redlatch.Holder{Owner: uuid + ":" + strconv.Itoa(thread), Client: uuid, Count: count, TTL: ttl}
+func javaHolder(uuid string, thread, count int, ttl time.Duration) admin.Holder {
+	return admin.Holder{Owner: uuid + ":" + strconv.Itoa(thread), Client: uuid, Count: count, TTL: ttl}
 }
 
 // What Redisson stores of each type is told apart, and read to the last field.
@@ -78,34 +80,34 @@ func TestInfoGuessesTheKind(t *testing.T) {
 			y, locktest.JavaB+":1", y+":"+locktest.JavaB+":1:expire_time", ms(time.Minute), y+":"+locktest.JavaB+":1:lock_count", "2",
 			"vwOR5fJTI35BKAC66TjxhQ", locktest.JavaB+":1", "vwOR5fJTI35BKAC66TjxhQ:"+locktest.JavaB+":1:expire_time", ms(-1), "vwOR5fJTI35BKAC66TjxhQ:"+locktest.JavaB+":1:lock_count", "1")
 
-		mode := func(h redlatch.Holder, mode string) redlatch.Holder { h.Mode = mode; return h }
-		value := func(h redlatch.Holder, value string) redlatch.Holder { h.Value = value; return h }
-		ours := redlatch.Holder{Owner: locktest.OurC + ":3", Client: locktest.OurC, Redlatch: true, Count: 1, TTL: 50 * time.Second, Mode: "read"}
-		for _, want := range []redlatch.Info{
-			{Name: "plain", Kind: redlatch.KindLock, TTL: time.Minute, Holders: []redlatch.Holder{javaHolder(locktest.JavaA, 42, 2, time.Minute)}},
-			{Name: "fenced", Kind: redlatch.KindFenced, TTL: time.Minute, Token: 17, Holders: []redlatch.Holder{javaHolder(locktest.JavaA, 42, 1, time.Minute)}},
+		mode := func(h admin.Holder, mode string) admin.Holder { h.Mode = mode; return h }
+		value := func(h admin.Holder, value string) admin.Holder { h.Value = value; return h }
+		ours := admin.Holder{Owner: locktest.OurC + ":3", Client: locktest.OurC, Redlatch: true, Count: 1, TTL: 50 * time.Second, Mode: "read"}
+		for _, want := range []admin.Info{
+			{Name: "plain", Kind: redlatch.KindLock, TTL: time.Minute, Holders: []admin.Holder{javaHolder(locktest.JavaA, 42, 2, time.Minute)}},
+			{Name: "fenced", Kind: redlatch.KindFenced, TTL: time.Minute, Token: 17, Holders: []admin.Holder{javaHolder(locktest.JavaA, 42, 1, time.Minute)}},
 			{
-				Name: "fair", Kind: redlatch.KindFair, TTL: time.Minute, Holders: []redlatch.Holder{javaHolder(locktest.JavaA, 42, 1, time.Minute)},
-				Queue: []redlatch.Waiter{{Owner: locktest.JavaB + ":7", Client: locktest.JavaB, Until: until}, {Owner: locktest.OurC + ":9", Client: locktest.OurC, Redlatch: true}},
+				Name: "fair", Kind: redlatch.KindFair, TTL: time.Minute, Holders: []admin.Holder{javaHolder(locktest.JavaA, 42, 1, time.Minute)},
+				Queue: []admin.Waiter{{Owner: locktest.JavaB + ":7", Client: locktest.JavaB, Until: until}, {Owner: locktest.OurC + ":9", Client: locktest.OurC, Redlatch: true}},
 			},
-			{Name: "rw", Kind: redlatch.KindReadWrite, TTL: time.Minute, Holders: []redlatch.Holder{
+			{Name: "rw", Kind: redlatch.KindReadWrite, TTL: time.Minute, Holders: []admin.Holder{
 				mode(javaHolder(locktest.JavaA, 42, 1, time.Minute), "write"), mode(javaHolder(locktest.JavaA, 42, 2, 30*time.Second), "read"),
 			}},
-			{Name: "{s}:rw", Kind: redlatch.KindReadWrite, TTL: time.Minute, Holders: []redlatch.Holder{
+			{Name: "{s}:rw", Kind: redlatch.KindReadWrite, TTL: time.Minute, Holders: []admin.Holder{
 				mode(javaHolder(locktest.JavaA, 42, 1, 10*time.Second), "read"), ours, mode(javaHolder(locktest.JavaB, 1, 1, 0), "read"), // the last without its key
 			}},
-			{Name: "group", Kind: redlatch.KindGroup, TTL: time.Minute, Holders: []redlatch.Holder{
+			{Name: "group", Kind: redlatch.KindGroup, TTL: time.Minute, Holders: []admin.Holder{
 				value(javaHolder(locktest.JavaB, 1, 2, time.Minute), y), value(javaHolder(locktest.JavaA, 42, 1, 30*time.Second), x),
 			}},
 			{Name: "free", Kind: redlatch.KindLock},
 		} {
-			got, err := c.Info(bg, want.Name)
+			got, err := admin.New(c).Info(bg, want.Name)
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %v\n got %+v\nwant %+v", want.Name, err, got, want)
 			}
 		}
 		listed := map[string]redlatch.Kind{}
-		for info, err := range c.Locks(bg, "") {
+		for info, err := range admin.New(c).Locks(bg, "") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,15 +130,15 @@ func TestInfoReadsTheKindThatIsAsked(t *testing.T) {
 		if err := w.Server.Set("redisson_lock_token:{a}", "3"); err != nil {
 			t.Fatal(err)
 		}
-		if info, err := c.Lock("a").Info(bg); err != nil || info.Kind != redlatch.KindLock || info.Queue != nil {
+		if info, err := admin.LockInfo(bg, c.Lock("a")); err != nil || info.Kind != redlatch.KindLock || info.Queue != nil {
 			t.Errorf("a plain lock: %+v, %v", info, err)
 		}
-		if info, err := c.Lock("a", redlatch.Fenced()).Info(bg); err != nil || info.Kind != redlatch.KindFenced || info.Token != 3 {
+		if info, err := admin.LockInfo(bg, c.Lock("a", redlatch.Fenced())); err != nil || info.Kind != redlatch.KindFenced || info.Token != 3 {
 			t.Errorf("a fenced lock: %+v, %v", info, err)
 		}
 		put(w, "rw", time.Minute, "mode", "write", locktest.JavaA+":42:write", "1")
 		var wrong *driver.RunError
-		if info, err := c.Lock("rw").Info(bg); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
+		if info, err := admin.LockInfo(bg, c.Lock("rw")); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" {
 			t.Errorf("a read-write lock as a plain one: %+v, %v", info, err)
 		}
 	})
@@ -159,14 +161,14 @@ func TestInfoOfWhatIsNoLock(t *testing.T) {
 		}
 		for _, name := range []string{"hash", "modal", "half", "text", "token"} {
 			var wrong *driver.RunError
-			if info, err := c.Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" || wrong.Outcome != driver.Refused {
+			if info, err := admin.New(c).Info(bg, name); !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" || wrong.Outcome != driver.Refused {
 				t.Errorf("%s: %+v, %v", name, info, err)
 			}
 		}
-		for info, err := range c.Locks(bg, "") {
+		for info, err := range admin.New(c).Locks(bg, "") {
 			t.Errorf("listed: %+v, %v", info, err)
 		}
-		if _, err := c.Info(bg, "a}"); err == nil {
+		if _, err := admin.New(c).Info(bg, "a}"); err == nil {
 			t.Error("a bad name was accepted")
 		}
 	})
@@ -186,15 +188,15 @@ func TestForceReleaseDeletesNoOtherProgramsHash(t *testing.T) {
 		put(w, "group", time.Minute, value, "visits", value+":visits:expire_time", expiry, value+":visits:lock_count", "1")
 		for name, l := range map[string]*redlatch.Lock{
 			"plain": c.Lock("plain"), "fair": c.FairLock("fair"), "read": c.ReadWriteLock("read").Read(), "written": c.ReadWriteLock("written").Write(),
-			"group": c.GroupLock("group", []string{"seat"}),
+			"group": redisson.GroupLock(c, "group", []string{"seat"}),
 		} {
 			was := w.Server.Dump()
-			released, err := l.ForceRelease(bg)
+			released, err := admin.ForceRelease(bg, l)
 			var wrong *driver.RunError
 			if released || !errors.As(err, &wrong) || wrong.Code != "WRONGTYPE" || w.Server.Dump() != was {
 				t.Errorf("%s: %v, %v", name, released, err)
 			}
-			if info, err := c.Info(bg, name); err == nil {
+			if info, err := admin.New(c).Info(bg, name); err == nil {
 				t.Errorf("%s: %+v", name, info)
 			}
 		}
@@ -214,8 +216,8 @@ func TestInfoOfALockThatNeverEnds(t *testing.T) {
 		for name, l := range map[string]*redlatch.Lock{
 			"plain": c.Lock("plain"), "written": c.ReadWriteLock("written").Write(), "read": c.ReadWriteLock("read").Read(),
 		} {
-			info, err := l.Info(bg)
-			if err != nil || info.TTL != -1 || !slices.ContainsFunc(info.Holders, func(h redlatch.Holder) bool { return h.TTL == -1 }) {
+			info, err := admin.LockInfo(bg, l)
+			if err != nil || info.TTL != -1 || !slices.ContainsFunc(info.Holders, func(h admin.Holder) bool { return h.TTL == -1 }) {
 				t.Errorf("%s: %+v, %v", name, info, err)
 			}
 		}
@@ -228,7 +230,7 @@ func TestInfoOfALockWithoutAHolderHasItsTTL(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		put(w, "rw", time.Minute, "mode", "write")
 		for what, l := range map[string]*redlatch.Lock{"read": c.ReadWriteLock("rw").Read(), "write": c.ReadWriteLock("rw").Write()} {
-			if info, err := l.Info(bg); err != nil || info.Held() || info.TTL != time.Minute {
+			if info, err := admin.LockInfo(bg, l); err != nil || info.Held() || info.TTL != time.Minute {
 				t.Errorf("%s: %+v, %v", what, info, err)
 			}
 		}
@@ -241,7 +243,7 @@ func TestInfoOfManyReadHolds(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		put(w, "rw", time.Minute, "mode", "read", locktest.JavaA+":1", "1200")
 		mark(w, "{rw}:"+locktest.JavaA+":1:rwlock_timeout:1100", 40*time.Second)
-		if info, err := c.Info(bg, "rw"); err != nil || len(info.Holders) != 1 || info.Holders[0].TTL != 40*time.Second {
+		if info, err := admin.New(c).Info(bg, "rw"); err != nil || len(info.Holders) != 1 || info.Holders[0].TTL != 40*time.Second {
 			t.Errorf("%+v, %v", info, err)
 		}
 	})
@@ -259,16 +261,16 @@ func TestInfoOfRealServers(t *testing.T) {
 		s.MustDo("ZADD", "redisson_lock_timeout:{fair}", ms, locktest.JavaB+":1", "12.5", locktest.JavaB+":2")
 		s.MustDo("HSET", "group", "x", locktest.JavaA+":1", "x:"+locktest.JavaA+":1:expire_time", ms, "x:"+locktest.JavaA+":1:lock_count", "1")
 		s.MustDo("PEXPIRE", "group", "3600000")
-		info, err := c.Info(bg, "fair")
+		info, err := admin.New(c).Info(bg, "fair")
 		if err != nil || len(info.Queue) != 2 || info.Queue[0].Until.UnixMilli() != until || info.Queue[1].Until.UnixMilli() != 12 {
 			t.Errorf("%+v, %v", info, err)
 		}
-		info, err = c.Info(bg, "group")
+		info, err = admin.New(c).Info(bg, "group")
 		if err != nil || len(info.Holders) != 1 || info.Holders[0].TTL > time.Hour || info.Holders[0].TTL < 59*time.Minute {
 			t.Errorf("%+v, %v", info, err)
 		}
 		n := 0
-		for _, err := range c.Locks(bg, "*") {
+		for _, err := range admin.New(c).Locks(bg, "*") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -295,7 +297,7 @@ func TestAListOfWhatNobodyMayReadIsNoEmptyList(t *testing.T) {
 			return next()
 		}})
 		list := func() (names []string, last error) {
-			for info, err := range c.Locks(bg, "") {
+			for info, err := range admin.New(c).Locks(bg, "") {
 				if last = err; err == nil {
 					names = append(names, info.Name)
 				}
@@ -318,7 +320,7 @@ func TestWhoIsAskedToLetGoHoldsNoOtherLock(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		put(w, "redlatch_revoke:{x}", 5*time.Second, locktest.OurC+":1", "1")
 		put(w, "redlatch_demo", 5*time.Second, locktest.OurC+":1", "1") // as somebody may call a lock
-		for what, list := range map[string]iter.Seq2[redlatch.Info, error]{"locks": c.Locks(bg, ""), "objects": c.Objects(bg, "")} {
+		for what, list := range map[string]iter.Seq2[admin.Info, error]{"locks": admin.New(c).Locks(bg, ""), "objects": admin.New(c).Objects(bg, "")} {
 			var names []string
 			for info, err := range list {
 				w.OK(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -15,7 +16,7 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 		who := redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121}
 		c := w.Client(redlatch.Config{Identity: who})
 		l := c.Lock("orders")
-		info, err := l.Info(bg)
+		info, err := admin.LockInfo(bg, l)
 		if err != nil || info.Held() || info.Name != "orders" {
 			t.Fatalf("free: %+v, %v", info, err)
 		}
@@ -23,11 +24,11 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 		h := w.Acquire(bg, l)
 		time.Sleep(time.Second)
 		inner := w.Acquire(h.Context(), l)
-		info, err = l.Info(bg)
+		info, err = admin.LockInfo(bg, l)
 		if err != nil || len(info.Holders) != 1 {
 			t.Fatalf("held: %+v, %v", info, err)
 		}
-		if got, want := info.Holders[0], (redlatch.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL, By: who.String(), Since: start, Renewed: true}); got != want {
+		if got, want := info.Holders[0], (admin.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL, By: who.String(), Since: start, Renewed: true}); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if info.TTL < 29*time.Second || info.TTL > 30*time.Second {
@@ -50,7 +51,7 @@ func TestAListingLooksAtManyKeysInARoundTrip(t *testing.T) {
 		w.Timeout = 10 * rtt // what is given up would be asked again
 		c := w.ClientOver(rtt, redlatch.Config{})
 		start, n := time.Now(), 0
-		for _, err := range c.Locks(bg, "java:*") {
+		for _, err := range admin.New(c).Locks(bg, "java:*") {
 			w.OK(err)
 			n++
 		}
@@ -74,7 +75,7 @@ func TestLocksListsWhatLooksLikeALock(t *testing.T) {
 			t.Fatal(err)
 		}
 		list := func(pattern string) (names []string) {
-			for info, err := range c.Locks(bg, pattern) {
+			for info, err := range admin.New(c).Locks(bg, pattern) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +93,7 @@ func TestLocksListsWhatLooksLikeALock(t *testing.T) {
 		if got := list("orders:*"); len(got) != 2 {
 			t.Fatalf("orders: %q", got)
 		}
-		for _, err := range c.Locks(bg, "") {
+		for _, err := range admin.New(c).Locks(bg, "") {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,9 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -56,7 +58,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"name of a barrier":         only(barrier.New(c, "", 2).Await(bg)),
 			"name of a latch":           only(latch.New(c, "{}").Count(bg)),
 			"no stripes":                only(c.StripedLock("x", 0).For("k").TryAcquire(bg, 0)),
-			"no values":                 only(c.GroupLock("g", nil).TryAcquire(bg, 0)),
+			"no values":                 only(redisson.GroupLock(c, "g", nil).TryAcquire(bg, 0)),
 			"no locks":                  only(redlatch.MultiLock().Acquire(bg)),
 			"nil lock":                  only(redlatch.MultiLock(l, nil).Acquire(bg)),
 			"a lock twice":              only(redlatch.MultiLock(c.Lock("m"), c.Lock("m")).Acquire(bg)),
@@ -76,7 +78,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"own owner":                 l.ExtendOwner(bg, kept.Owner(), time.Minute),
 			"owner of a reader":         read.ReleaseOwner(bg, kept.Owner()),
 			"both sides of a lock":      only(redlatch.MultiLock(c.ReadWriteLock("m").Read(), c.ReadWriteLock("m").Write()).Acquire(bg)),
-			"a value twice":             only(redlatch.MultiLock(c.GroupLock("m", []string{"a", "b"}), c.GroupLock("m", []string{"b", "c"})).Acquire(bg)),
+			"a value twice":             only(redlatch.MultiLock(redisson.GroupLock(c, "m", []string{"a", "b"}), redisson.GroupLock(c, "m", []string{"b", "c"})).Acquire(bg)),
 			"two leases of several":     only(redlatch.MultiLock(l, c.Lock("m", redlatch.Lease(time.Minute))).TryAcquire(bg, 0)),
 			"two leases of a RedLock":   only(redlatch.RedLock(c.Lock("m", redlatch.Lease(time.Minute)), another.Lock("m", redlatch.Lease(time.Hour))).TryAcquire(bg, 0)),
 			"MinHold of a member":       only(redlatch.MultiLock(l, c.Lock("m", redlatch.MinHold(time.Minute))).TryAcquire(bg, 0)),
@@ -103,7 +105,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"parties":                   only(barrier.New(c, "b0", 0).Await(bg)),
 			"other parties":             only(barrier.New(c, "b", 3).Await(bg)),
 			"election":                  c.Election("a{b").Run(bg, nil),
-			"question about too much":   only(c.Participants(bg, redlatch.Question{Names: many})),
+			"question about too much":   only(admin.New(c).Participants(bg, admin.Question{Names: many})),
 			"no driver":                 only(redlatch.New(nil, redlatch.Config{})),
 			"Config":                    only(redlatch.New(w.Driver(), redlatch.Config{MaxHold: -1})),
 			"Config's prefix":           only(redlatch.New(w.Driver(), redlatch.Config{Prefix: "}"})),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/latch"
@@ -124,8 +125,8 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 				time.Sleep(11 * time.Second)
 				return h.Release(ctx)
 			})
-			call(func(ctx context.Context) error { _, err := l.Info(ctx); return err })
-			call(func(ctx context.Context) error { _, err := l.ForceRelease(ctx); return err })
+			call(func(ctx context.Context) error { _, err := admin.LockInfo(ctx, l); return err })
+			call(func(ctx context.Context) error { _, err := admin.ForceRelease(ctx, l); return err })
 		}
 	}
 	call(func(ctx context.Context) error {
@@ -172,16 +173,16 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 	call(func(ctx context.Context) error { _, err := b.Await(ctx); return err })
 	call(func(ctx context.Context) error { _, err := b.Await(ctx); return err })
 	for _, name := range []string{"lock", "semaphore", "permits", "latch", "limiter", "barrier"} {
-		call(func(ctx context.Context) error { _, err := c.Info(ctx, name); return err })
+		call(func(ctx context.Context) error { _, err := admin.New(c).Info(ctx, name); return err })
 	}
 	call(func(ctx context.Context) error {
-		for _, err := range c.Locks(ctx, "") {
+		for _, err := range admin.New(c).Locks(ctx, "") {
 			_ = err
 		}
-		for _, err := range c.Objects(ctx, "") {
+		for _, err := range admin.New(c).Objects(ctx, "") {
 			_ = err
 		}
-		for _, err := range c.Counters(ctx, "") {
+		for _, err := range admin.New(c).Counters(ctx, "") {
 			_ = err
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -86,7 +87,7 @@ func TestATimeOfDayIsNoCountOfReads(t *testing.T) {
 			h := w.Acquire(bg, rw.Read())
 			w.Server.HSet("orders", expiry, strconv.FormatInt(time.Now().UnixMilli(), 10))
 			if force {
-				_, err := rw.Read().ForceRelease(bg)
+				_, err := admin.ForceRelease(bg, rw.Read())
 				var re *driver.RunError
 				if !errors.As(err, &re) || re.Code != "WRONGTYPE" {
 					t.Errorf("ForceRelease: %v", err)

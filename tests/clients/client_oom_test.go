@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -49,7 +50,7 @@ func TestAServerWithoutMemoryTakesBack(t *testing.T) {
 		no(ps[0].Release(bg))
 		no(s.Release(bg, ps[1].ID()))
 		asked := time.Now()
-		if freed, err := c.FairLock("fair").ForceRelease(bg); !freed || err != nil {
+		if freed, err := admin.ForceRelease(bg, c.FairLock("fair")); !freed || err != nil {
 			t.Errorf("freed %v, %v", freed, err)
 		}
 		inTime := time.Since(asked) < time.Second // longer is nobody waited for

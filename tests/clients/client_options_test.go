@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -28,7 +29,7 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 			return c.Lock("a", plain(append(opts, redlatch.Fenced()))...)
 		},
 		"SpinLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
-			return c.SpinLock("a", nil, plain(opts)...)
+			return redisson.SpinLock(c, "a", nil, plain(opts)...)
 		},
 		"StripedLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
 			return c.StripedLock("a", 7, plain(opts)...).For("key")
@@ -43,7 +44,7 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 			return c.ReadWriteLock("a", opts...).PreferWriters().Write()
 		},
 		"GroupLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
-			return c.GroupLock("a", []string{"1", "2"}, opts...)
+			return redisson.GroupLock(c, "a", []string{"1", "2"})
 		},
 	}
 	const lease = 7 * time.Second

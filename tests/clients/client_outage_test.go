@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -44,8 +46,8 @@ func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.
 		"lock":              acquire(plain),
 		"lock with a lease": acquire(plain, redlatch.Lease(time.Minute)),
 		"fair lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("fair") }),
-		"spin lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.SpinLock("lock", nil) }),
-		"group lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.GroupLock("group", []string{"a", "b"}) }),
+		"spin lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return redisson.SpinLock(c, "lock", nil) }),
+		"group lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return redisson.GroupLock(c, "group", []string{"a", "b"}) }),
 		"read lock":         acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Read() }),
 		"write lock":        acquire(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("rw").Write() }),
 		"handed-over lock":  acquire(func(c *redlatch.Client) *redlatch.Lock { return c.Lock("own") }, redlatch.Lease(time.Minute)),
@@ -86,7 +88,7 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 				w.OK(ratelimit.New(other, "rate", ratelimit.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
 				held := []*redlatch.Hold{
 					w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.FairLock("fair")),
-					w.Acquire(ctx, other.GroupLock("group", []string{"a"})), w.Acquire(ctx, other.ReadWriteLock("rw").Write()),
+					w.Acquire(ctx, redisson.GroupLock(other, "group", []string{"a"})), w.Acquire(ctx, other.ReadWriteLock("rw").Write()),
 				}
 				own := w.Acquire(ctx, c.Lock("own"))
 				var failed []<-chan error
@@ -350,7 +352,7 @@ func TestALostRequestIsNotToldAsAHeldLock(t *testing.T) {
 		}})
 		lost := locktest.Later(func() error { _, err := c.Lock("x").TryAcquire(ctx, time.Second); return err })
 		time.Sleep(10 * time.Millisecond)
-		if _, err := c.Lock("y").Info(ctx); err != nil {
+		if _, err := admin.LockInfo(ctx, c.Lock("y")); err != nil {
 			t.Error(err)
 		}
 		if err := <-lost; !errors.Is(err, redlatch.ErrUnavailable) {
@@ -377,7 +379,7 @@ func TestAnOldFailureIsNotToldToALaterCaller(t *testing.T) {
 			return next()
 		}})
 		down.Store(true)
-		if _, err := c.Lock("x").Info(ctx); !errors.Is(err, redlatch.ErrUnavailable) {
+		if _, err := admin.LockInfo(ctx, c.Lock("x")); !errors.Is(err, redlatch.ErrUnavailable) {
 			t.Error(err)
 		}
 		down.Store(false)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
@@ -144,19 +145,19 @@ func TestAProgramSaysAndHearsNamesWithoutThePrefix(t *testing.T) {
 					_, err = l.TryAcquire(bg, 2*time.Second) // a slow wait
 					wantText(w, err, redlatch.ErrBusy)
 				}
-				info, err := l.Info(bg)
+				info, err := admin.LockInfo(bg, l)
 				w.OK(err)
 				wantName(w, "Info", info.Name)
 				if !info.Held() || info.Holders[0].Since.IsZero() {
 					w.Errorf("the client does not know its own hold: %+v", info)
 				}
-				if info, err = plain.Info(bg, stored); err != nil || info.Name != stored || !info.Held() {
+				if info, err = admin.New(plain).Info(bg, stored); err != nil || info.Name != stored || !info.Held() {
 					w.Errorf("without the prefix it is %+v, %v", info, err)
 				}
 				w.Server.Del(stored)
 				<-hold.Context().Done()
 				wantText(w, hold.Err(), redlatch.ErrLost)
-				if ok, err := other.ForceRelease(bg); ok || err != nil {
+				if ok, err := admin.ForceRelease(bg, other); ok || err != nil {
 					w.Errorf("released by force: %v, %v", ok, err)
 				}
 				synctest.Wait() // the loss is told after the context has ended
@@ -179,7 +180,7 @@ func TestListsKeepToThePrefix(t *testing.T) {
 		waiter := locktest.Later(func() error { _, err := b.Lock(mine).TryAcquire(bg, time.Minute); return err })
 		time.Sleep(10 * time.Second)
 
-		names := func(all iter.Seq2[redlatch.Info, error]) []string {
+		names := func(all iter.Seq2[admin.Info, error]) []string {
 			found := map[string]bool{}
 			for info, err := range all {
 				w.OK(err)
@@ -191,20 +192,20 @@ func TestListsKeepToThePrefix(t *testing.T) {
 			what      string
 			got, want []string
 		}{
-			{"locks", names(a.Locks(bg, "")), []string{mine}},
-			{"locks by a pattern", names(a.Locks(bg, "app:*")), []string{mine}},
-			{"locks that are not there", names(a.Locks(bg, "other:*")), nil},
-			{"objects", names(a.Objects(bg, "*")), []string{mine, locktest.Pool, "rate"}},
-			{"numbers", names(a.Counters(bg, "c*")), []string{"count"}},
-			{"all locks", names(plain.Locks(bg, "")), []string{stored, "other:1"}},
+			{"locks", names(admin.New(a).Locks(bg, "")), []string{mine}},
+			{"locks by a pattern", names(admin.New(a).Locks(bg, "app:*")), []string{mine}},
+			{"locks that are not there", names(admin.New(a).Locks(bg, "other:*")), nil},
+			{"objects", names(admin.New(a).Objects(bg, "*")), []string{mine, locktest.Pool, "rate"}},
+			{"numbers", names(admin.New(a).Counters(bg, "c*")), []string{"count"}},
+			{"all locks", names(admin.New(plain).Locks(bg, "")), []string{stored, "other:1"}},
 		} {
 			if !slices.Equal(tc.got, tc.want) {
 				w.Errorf("%s: %q, want %q", tc.what, tc.got, tc.want)
 			}
 		}
 
-		look := func(c *redlatch.Client, q redlatch.Question) (held, waiting, objects []string) {
-			p, err := c.Participants(bg, q)
+		look := func(c *redlatch.Client, q admin.Question) (held, waiting, objects []string) {
+			p, err := admin.New(c).Participants(bg, q)
 			w.OK(err)
 			for _, x := range p.Clients {
 				for _, claim := range x.Held {
@@ -220,7 +221,7 @@ func TestListsKeepToThePrefix(t *testing.T) {
 			slices.Sort(held)
 			return held, waiting, objects
 		}
-		for q, want := range map[*redlatch.Question][]string{
+		for q, want := range map[*admin.Question][]string{
 			{}: {mine, locktest.Pool}, {Pattern: "app:?"}: {mine}, {Names: []string{mine}}: {mine}, {Pattern: "other:*"}: nil,
 		} {
 			held, waiting, objects := look(a, *q)
@@ -228,10 +229,10 @@ func TestListsKeepToThePrefix(t *testing.T) {
 				w.Errorf("%+v: held %q, waited for %q, objects %q; want %q", q, held, waiting, objects, want)
 			}
 		}
-		if held, waiting, _ := look(plain, redlatch.Question{}); !slices.Equal(held, []string{stored, prefix + locktest.Pool, "other:1"}) || !slices.Equal(waiting, []string{stored}) {
+		if held, waiting, _ := look(plain, admin.Question{}); !slices.Equal(held, []string{stored, prefix + locktest.Pool, "other:1"}) || !slices.Equal(waiting, []string{stored}) {
 			w.Errorf("without the prefix %q are held and %q is waited for", held, waiting)
 		}
-		if ok, err := plain.Lock(stored).ForceRelease(bg); !ok || err != nil {
+		if ok, err := admin.ForceRelease(bg, plain.Lock(stored)); !ok || err != nil {
 			w.Errorf("released by force: %v, %v", ok, err)
 		}
 		w.OK(<-waiter)
@@ -257,7 +258,7 @@ func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 			all = append(all, waits)
 		}
 		time.Sleep(20 * time.Second)
-		p, err := a.Participants(bg, redlatch.Question{})
+		p, err := admin.New(a).Participants(bg, admin.Question{})
 		w.OK(err)
 		var names []string
 		for _, circle := range p.CircularWaits() {
@@ -375,13 +376,13 @@ func TestAPrefixIsTheBeginningOfNames(t *testing.T) {
 			}
 		}
 		long := w.Client(redlatch.Config{Prefix: strings.Repeat("*", 100)})
-		if _, err := long.Participants(bg, redlatch.Question{}); err != nil {
+		if _, err := admin.New(long).Participants(bg, admin.Question{}); err != nil {
 			w.Error(err)
 		}
 		c := w.Client(redlatch.Config{Prefix: "{billing}:*[a]:"})
 		x, y := w.Acquire(bg, c.Lock("x")), w.Acquire(bg, w.Client(redlatch.Config{}).Lock("{billing}:a:y"))
 		n := 0
-		for info, err := range c.Locks(bg, "") {
+		for info, err := range admin.New(c).Locks(bg, "") {
 			w.OK(err)
 			if n++; info.Name != "x" {
 				w.Errorf("%q is listed", info.Name)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -95,7 +96,7 @@ func TestStatsCountWhatEventsTell(t *testing.T) {
 		w.OK(err)
 		w.Detach(detached)
 		wantStats(w, "at first", c, redlatch.Stats{Holds: 7, Permits: 3})
-		if released, err := c.Lock("b").ForceRelease(bg); !released || err != nil {
+		if released, err := admin.ForceRelease(bg, c.Lock("b")); !released || err != nil {
 			t.Fatal(released, err)
 		}
 		wantStats(w, "after a force release", c, redlatch.Stats{Holds: 6, Permits: 3, Lost: 1})

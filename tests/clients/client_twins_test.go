@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -151,7 +152,7 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 			for _, name := range []string{"x", "{x}"} {
 				w.Release(w.Acquire(bg, c.Lock(name)))
 				w.Release(w.Acquire(bg, c.ReadWriteLock("rw"+name).Write()))
-				w.Release(w.Acquire(bg, c.GroupLock(strings.ReplaceAll("g"+name, "g{", "{g"), []string{"v"})))
+				w.Release(w.Acquire(bg, redisson.GroupLock(c, strings.ReplaceAll("g"+name, "g{", "{g"), []string{"v"})))
 			}
 		})
 	})
@@ -161,7 +162,7 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 func TestAMessageAboutALockDoesNotEndAHoldOfItsTwin(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		for i, l := range []*redlatch.Lock{c.Lock("x"), c.FairLock("x"), c.ReadWriteLock("x").Write(), c.GroupLock("x", []string{"v"})} {
+		for i, l := range []*redlatch.Lock{c.Lock("x"), c.FairLock("x"), c.ReadWriteLock("x").Write(), redisson.GroupLock(c, "x", []string{"v"})} {
 			h := w.Acquire(bg, l)
 			revoke := func(name string) {
 				w.Server.HSet(wire.Prefix(wire.Revoke, name), h.Owner(), "1")

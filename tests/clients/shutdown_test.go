@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/latch"
@@ -236,7 +237,7 @@ func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 		if n, err := limiter.Available(bg); err != nil || n != 2 {
 			t.Errorf("limiter: %d, %v", n, err)
 		}
-		if i, err := c.Lock("orders").Info(bg); err != nil || len(i.Holders) != 1 {
+		if i, err := admin.LockInfo(bg, c.Lock("orders")); err != nil || len(i.Holders) != 1 {
 			t.Errorf("Info: %+v, %v", i, err)
 		}
 		w.OK(leased.Release(bg))
@@ -357,7 +358,7 @@ func TestAClientThatShutsDownStillHearsThatItIsToLetGo(t *testing.T) {
 		down := locktest.Later(func() error { return c.Shutdown(bg) })
 		time.Sleep(time.Second)
 		start := time.Now()
-		if was, err := other.Lock("orders").ForceRelease(bg); !was || err != nil {
+		if was, err := admin.ForceRelease(bg, other.Lock("orders")); !was || err != nil {
 			t.Fatalf("ForceRelease: %t, %v", was, err)
 		}
 		if d := time.Since(start); d > 100*time.Millisecond {

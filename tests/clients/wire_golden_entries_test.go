@@ -6,21 +6,21 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/golden"
 )
 
 // What Java has for an entry of a map, a set or a multimap has the same name here.
 func TestEntriesAreRedissons(t *testing.T) {
-	methods := map[string]func(redlatch.Entry) string{
-		"RMap.getLock":                     redlatch.Entry.Lock,
-		"RMap.getFairLock":                 redlatch.Entry.FairLock,
-		"RMap.getReadWriteLock":            redlatch.Entry.ReadWriteLock,
-		"RMap.getSemaphore":                redlatch.Entry.Semaphore,
-		"RMap.getPermitExpirableSemaphore": redlatch.Entry.ExpirableSemaphore,
-		"RMap.getCountDownLatch":           redlatch.Entry.CountDownLatch,
-		"RSet.getLock":                     redlatch.Entry.Lock,
-		"RListMultimap.getLock":            redlatch.Entry.Lock,
+	methods := map[string]func(redisson.Entry) string{
+		"RMap.getLock":                     redisson.Entry.Lock,
+		"RMap.getFairLock":                 redisson.Entry.FairLock,
+		"RMap.getReadWriteLock":            redisson.Entry.ReadWriteLock,
+		"RMap.getSemaphore":                redisson.Entry.Semaphore,
+		"RMap.getPermitExpirableSemaphore": redisson.Entry.ExpirableSemaphore,
+		"RMap.getCountDownLatch":           redisson.Entry.CountDownLatch,
+		"RSet.getLock":                     redisson.Entry.Lock,
+		"RListMultimap.getLock":            redisson.Entry.Lock,
 	}
 	files, err := filepath.Glob(golden.Dir + "entries-*.json")
 	if err != nil || len(files) == 0 {
@@ -37,7 +37,7 @@ func TestEntriesAreRedissons(t *testing.T) {
 		}
 		for _, e := range g.Entries {
 			for method, name := range methods {
-				if got, want := name(redlatch.Entry{Object: e.Object, Key: e.Key}), e.Names[method]; got != want {
+				if got, want := name(redisson.Entry{Object: e.Object, Key: e.Key}), e.Names[method]; got != want {
 					t.Errorf("%s of %q in %q: %q, and Redisson %s says %q", method, e.Key, e.Object, got, g.Redisson, want)
 				}
 			}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -123,7 +125,7 @@ func (l *goldenLife) lock(thread, kind string) *redlatch.Lock {
 	case "fenced":
 		return c.Lock(l.name, redlatch.Fenced())
 	case "spin":
-		return c.SpinLock(l.name, nil)
+		return redisson.SpinLock(c, l.name, nil)
 	case "fair":
 		return c.FairLock(l.name)
 	case "nonreentrantfair":
@@ -174,7 +176,7 @@ func (l *goldenLife) do(s golden.Step) {
 			}
 		}
 	case "forceUnlock":
-		ok, err := lock.ForceRelease(ctx)
+		ok, err := admin.ForceRelease(ctx, lock)
 		if err != nil || strconv.FormatBool(ok) != s.Result {
 			l.Fatalf("%s: %v, %v, where Redisson says %s", l.at, ok, err, s.Result)
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -53,7 +54,7 @@ func (o opener) take(t *testing.T, s connect.Settings, name string) error {
 	if err == nil {
 		err = hold.Release(t.Context())
 	}
-	for _, listing := range locks.Locks(t.Context(), name) {
+	for _, listing := range admin.New(locks).Locks(t.Context(), name) {
 		err = errors.Join(err, listing)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -80,7 +81,7 @@ func (s *story) awaitControl() {
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	if ok, err := s.other.Lock(h.Name()).ForceRelease(bg); !ok || err != nil {
+	if ok, err := admin.ForceRelease(bg, s.other.Lock(h.Name())); !ok || err != nil {
 		s.T.Fatalf("ForceRelease: %t, %v", ok, err)
 	}
 	await(s.T, "the end of a hold that another client has ended", h.Context().Done())

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -239,7 +240,7 @@ func (s *story) turnTaken(arm func() func() bool) *redlatch.Hold {
 
 func (s *story) force() {
 	s.T.Helper()
-	if ok, err := s.of(s.c).ForceRelease(bg); !ok || err != nil {
+	if ok, err := admin.ForceRelease(bg, s.of(s.c)); !ok || err != nil {
 		s.T.Fatalf("ForceRelease: %t, %v", ok, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
@@ -156,7 +157,7 @@ func (s *story) outage(name string, begin func(s *story)) {
 	})
 	if name != "read-only" && name != "out of memory" { // which hinder nobody who reads
 		s.ends("Info", limit, func(ctx context.Context) error {
-			_, err := c.Lock("e").Info(ctx)
+			_, err := admin.LockInfo(ctx, c.Lock("e"))
 			return err
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -139,11 +140,11 @@ func TestNoHandOffAfterAForceReleaseUnderLocalWaiters(t *testing.T) {
 		}
 		for range 20 {
 			time.Sleep(97 * time.Millisecond)
-			info, err := forcer.Lock("orders").Info(bg)
+			info, err := admin.LockInfo(bg, forcer.Lock("orders"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := forcer.Lock("orders").ForceRelease(bg); err != nil {
+			if _, err := admin.ForceRelease(bg, forcer.Lock("orders")); err != nil {
 				t.Fatal(err)
 			}
 			mu.Lock()

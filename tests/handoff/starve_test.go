@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -48,7 +49,7 @@ var (
 		return locked(c.Lock("orders"))
 	}}
 	groupContested = contested{"group", func(c *redlatch.Client) func(context.Context) (func() error, error) {
-		return locked(c.GroupLock("orders", []string{"1", "2"}))
+		return locked(redisson.GroupLock(c, "orders", []string{"1", "2"}))
 	}}
 	writeContested = contested{"write", func(c *redlatch.Client) func(context.Context) (func() error, error) {
 		return locked(c.ReadWriteLock("orders").Write())

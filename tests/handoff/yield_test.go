@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -36,7 +37,7 @@ func TestTrySaysThatOthersGoFirst(t *testing.T) {
 			waiting func(context.Context) (func(), error)
 		}{
 			"lock":  {trying(w, c.Lock("orders")), patient(w, far.Lock("orders"))},
-			"group": {trying(w, c.GroupLock("stock", []string{"1"})), patient(w, far.GroupLock("stock", []string{"1"}))},
+			"group": {trying(w, redisson.GroupLock(c, "stock", []string{"1"})), patient(w, redisson.GroupLock(far, "stock", []string{"1"}))},
 			"write": {trying(w, rw.Write()), patient(w, far.ReadWriteLock("accounts").Write())},
 			"read":  {trying(w, rw.Read()), patient(w, far.ReadWriteLock("accounts").Write())},
 			"permit": {
@@ -144,7 +145,7 @@ func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 		}
 		again := map[string]func() (func(), error){
 			"lock":  trying(w, c.Lock("orders")),
-			"group": trying(w, c.GroupLock("stock", []string{"1"})),
+			"group": trying(w, redisson.GroupLock(c, "stock", []string{"1"})),
 			"write": trying(w, c.ReadWriteLock("accounts").Write()),
 			"semaphore": func() (func(), error) {
 				s := c.Semaphore(locktest.SemaphoreName)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
@@ -363,7 +364,7 @@ func TestFairForce(t *testing.T) {
 		j := w.javaLock("t2")
 		j.take(long)
 		first, second = l.java("t1", 1), l.golang("g1", 2)
-		if ok, err := w.goLock().ForceRelease(w.ctx); err != nil || !ok {
+		if ok, err := admin.ForceRelease(w.ctx, w.goLock()); err != nil || !ok {
 			t.Fatalf("Go: ForceRelease: %v, %v", ok, err)
 		}
 		w.inSoon(first)

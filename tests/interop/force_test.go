@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -79,7 +80,7 @@ func TestGoForcesJava(t *testing.T) {
 		j, next := w.javaLock("t1"), w.javaLock("t2")
 		j.take(long)
 		waiter := w.javaWaits(next)
-		forced, err := w.goLock().ForceRelease(w.ctx)
+		forced, err := admin.ForceRelease(w.ctx, w.goLock())
 		if err != nil || !forced {
 			t.Fatalf("Go: ForceRelease: %v, %v", forced, err)
 		}
@@ -89,7 +90,7 @@ func TestGoForcesJava(t *testing.T) {
 		w.holds(w.javaOwner("t2"), "1")
 		next.unlock()
 		w.free()
-		if forced, err := w.goLock().ForceRelease(w.ctx); err != nil || forced {
+		if forced, err := admin.ForceRelease(w.ctx, w.goLock()); err != nil || forced {
 			t.Errorf("Go: ForceRelease of a free lock: %v, %v, want false", forced, err)
 		}
 	}, exclusive...)

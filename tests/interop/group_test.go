@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
 func (w *world) goGroup(values ...string) *redlatch.Lock {
-	return w.goClient().GroupLock(w.name, values)
+	return redisson.GroupLock(w.goClient(), w.name, values)
 }
 
 func (w *world) javaGroup(thread string, values ...string) javaLock {
@@ -43,7 +45,7 @@ func TestGroupsExcludeEachOther(t *testing.T) {
 		if _, err := w.goGroup("c", "d").TryAcquire(w.ctx, 0); err == nil {
 			t.Error("Go: took a value that Java holds")
 		}
-		info, err := w.goGroup("a", "b").Info(w.ctx)
+		info, err := admin.LockInfo(w.ctx, w.goGroup("a", "b"))
 		if err != nil || len(info.Holders) != 2 || !info.Holders[0].Redlatch || info.Holders[1].Redlatch || info.Holders[1].Owner != w.javaOwner("t1") {
 			t.Errorf("%+v, %v", info, err)
 		}
@@ -119,7 +121,7 @@ func TestGroupForce(t *testing.T) {
 		w.eventually("b is free", func() bool { // whatever is left of the hold is released
 			return !slices.ContainsFunc(slices.Collect(maps.Keys(w.fields())), func(f string) bool { return strings.Contains(f, h.Owner()) })
 		})
-		if done, err := w.goGroup("a").ForceRelease(w.ctx); !done || err != nil {
+		if done, err := admin.ForceRelease(w.ctx, w.goGroup("a")); !done || err != nil {
 			t.Error(done, err)
 		}
 		w.javaGroup("t2", "a").refusesUnlock()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -50,7 +51,7 @@ func goLock(c *redlatch.Client, kind, name string) *redlatch.Lock {
 	case peer.Fenced:
 		return c.Lock(name, redlatch.Fenced())
 	case peer.Spin:
-		return c.SpinLock(name, nil)
+		return redisson.SpinLock(c, name, nil)
 	case peer.Fair:
 		return c.FairLock(name)
 	case peer.FairOnce:

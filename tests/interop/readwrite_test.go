@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 	"github.com/redlatch/redlatch/tests/interop/peer"
@@ -395,11 +396,11 @@ func TestReadWriteForce(t *testing.T) {
 
 		j := w.javaSide("t1", peer.Write)
 		j.take(long)
-		if ok, err := w.side(peer.Read).ForceRelease(w.ctx); err != nil || ok {
+		if ok, err := admin.ForceRelease(w.ctx, w.side(peer.Read)); err != nil || ok {
 			t.Errorf("Go: ForceRelease of readers while Java writes: %v, %v", ok, err)
 		}
 		w.holds(w.javaOwner("t1"), "1")
-		if ok, err := w.side(peer.Write).ForceRelease(w.ctx); err != nil || !ok {
+		if ok, err := admin.ForceRelease(w.ctx, w.side(peer.Write)); err != nil || !ok {
 			t.Errorf("Go: ForceRelease of Java's writer: %v, %v", ok, err)
 		}
 		w.free()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -47,7 +48,7 @@ func TestJavaReenters(t *testing.T) {
 			if _, err := w.goLock().TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 				t.Errorf("Go: Try: %v, want ErrBusy", err)
 			}
-			info, err := w.goLock().Info(w.ctx)
+			info, err := admin.LockInfo(w.ctx, w.goLock())
 			if err != nil || len(info.Holders) != 1 || info.Holders[0].Count != count {
 				t.Errorf("Go: Info: %+v, %v, want count %d", info, err, count)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // What Go holds, Java does not get, and can neither unlock.
@@ -69,9 +70,9 @@ func TestJavaHoldsGoIsRefused(t *testing.T) {
 func TestInfoTellsJavaFromGo(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		lock := w.goLock()
-		holder := func(lease time.Duration) redlatch.Holder {
+		holder := func(lease time.Duration) admin.Holder {
 			t.Helper()
-			info, err := lock.Info(w.ctx)
+			info, err := admin.LockInfo(w.ctx, lock)
 			if err != nil || len(info.Holders) != 1 {
 				t.Fatalf("Go: Info: %+v, %v, want one holder", info, err)
 			}
@@ -85,14 +86,14 @@ func TestInfoTellsJavaFromGo(t *testing.T) {
 
 		j := w.javaLock("t1")
 		j.take(0)
-		want := redlatch.Holder{Owner: w.javaOwner("t1"), Client: w.javaClient().UUID, Count: 1}
+		want := admin.Holder{Owner: w.javaOwner("t1"), Client: w.javaClient().UUID, Count: 1}
 		if got := holder(javaWatchdog); got != want {
 			t.Errorf("Go: Info of Java's hold: %+v, want %+v", got, want)
 		}
 		j.unlock()
 
 		h := w.goHolds()
-		want = redlatch.Holder{Owner: h.Owner(), Client: w.goClient().ID(), Count: 1, Redlatch: true, Renewed: true}
+		want = admin.Holder{Owner: h.Owner(), Client: w.goClient().ID(), Count: 1, Redlatch: true, Renewed: true}
 		got := holder(goWatchdog)
 		if got.By == "" || got.Since.IsZero() {
 			t.Errorf("Go: Info does not say who it is, or since when: %+v", got)
@@ -102,7 +103,7 @@ func TestInfoTellsJavaFromGo(t *testing.T) {
 			t.Errorf("Go: Info of Go's hold: %+v, want %+v", got, want)
 		}
 		w.release(h)
-		if info, err := lock.Info(w.ctx); err != nil || len(info.Holders) != 0 {
+		if info, err := admin.LockInfo(w.ctx, lock); err != nil || len(info.Holders) != 0 {
 			t.Errorf("Go: Info of a free lock: %+v, %v", info, err)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -212,7 +213,7 @@ func TestAnAttemptForgetsTheLastOne(t *testing.T) {
 			}
 			w.OK(err)
 			w.Release(h)
-			if _, err := c.Lock("name").Info(bg); err != nil {
+			if _, err := admin.LockInfo(bg, c.Lock("name")); err != nil {
 				t.Fatal(err)
 			}
 		}

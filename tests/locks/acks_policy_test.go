@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -73,7 +74,7 @@ func takings() (all []taking) {
 		takingLock("read with a lease", func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("name").Read() }, redlatch.Lease(time.Minute)),
 		takingLock("write before readers", func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("name").PreferWriters().Write() }),
 		takingMulti("multi together", func(cs []*redlatch.Client) *redlatch.Multi {
-			return redlatch.MultiLock(cs[0].Lock("a"), cs[0].Lock("b"), cs[0].SpinLock("c", nil))
+			return redlatch.MultiLock(cs[0].Lock("a"), cs[0].Lock("b"), redisson.SpinLock(cs[0], "c", nil))
 		}),
 		takingMulti("multi one by one", func(cs []*redlatch.Client) *redlatch.Multi {
 			return redlatch.MultiLock(cs[0].FairLock("a"), cs[0].Lock("b", redlatch.Fenced()), cs[0].ReadWriteLock("c").Write())
@@ -267,8 +268,8 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			rw := c.ReadWriteLock("rw")
 			w.Release(w.Acquire(bg, rw.Read()))
 			w.Release(w.Acquire(bg, rw.Write()))
-			g := w.Acquire(bg, c.GroupLock("group", []string{"x"}))
-			w.Release(w.Acquire(g.Context(), c.GroupLock("group", []string{"x"})))
+			g := w.Acquire(bg, redisson.GroupLock(c, "group", []string{"x"}))
+			w.Release(w.Acquire(g.Context(), redisson.GroupLock(c, "group", []string{"x"})))
 			w.Release(w.Acquire(bg, c.FairLock("fair")))
 			m, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg)
 			w.OK(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -289,7 +290,7 @@ func TestAGivenLockThatIsForcedIsLost(t *testing.T) {
 		next := w.Waiting(bg, b.FairLock("orders"))
 		w.Release(h)
 		h = w.Got(next)
-		if ok, err := a.FairLock("orders").ForceRelease(bg); !ok || err != nil {
+		if ok, err := admin.ForceRelease(bg, a.FairLock("orders")); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		start := time.Now()
@@ -311,7 +312,7 @@ func TestAGivenLockThatIsForcedBeforeItsWaiterKnowsIsNotBelievedIn(t *testing.T)
 		time.Sleep(100 * time.Millisecond) // b has subscribed, and has asked once more
 		w.Release(h)
 		time.Sleep(100 * time.Millisecond)
-		if ok, err := a.FairLock("orders").ForceRelease(bg); !ok || err != nil {
+		if ok, err := admin.ForceRelease(bg, a.FairLock("orders")); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		start := time.Now()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -251,10 +252,10 @@ func TestAForceReleaseRemovesTheQueueOfThoseWhoHaveDied(t *testing.T) {
 		b.pull()
 		w.Release(h)
 		for _, want := range []int{3, 0} {
-			if info, err := a.Info(bg, "orders"); err != nil || info.Kind != redlatch.KindFair {
+			if info, err := admin.New(a).Info(bg, "orders"); err != nil || info.Kind != redlatch.KindFair {
 				t.Errorf("it is a %q, %v", info.Kind, err)
 			}
-			if freed, err := a.FairLock("orders").ForceRelease(bg); freed || err != nil {
+			if freed, err := admin.ForceRelease(bg, a.FairLock("orders")); freed || err != nil {
 				t.Errorf("ForceRelease: %v, %v", freed, err)
 			}
 			if n := len(w.Queue("orders")); n != want {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/observe"
@@ -248,7 +249,7 @@ func TestForceReleaseOfAFairLockRevokesAndCallsTheNext(t *testing.T) {
 				h := w.Acquire(bg, c.FairLock("orders"))
 				next := w.Waiting(bg, other.FairLock("orders"))
 				start := time.Now()
-				if freed, err := forcer.FairLock("orders").ForceRelease(bg); err != nil || !freed {
+				if freed, err := admin.ForceRelease(bg, forcer.FairLock("orders")); err != nil || !freed {
 					t.Fatalf("freed %v, %v", freed, err)
 				}
 				h2 := w.Got(next)
@@ -273,7 +274,7 @@ func TestForceReleaseOfADeadHoldersFairLockCallsTheNext(t *testing.T) {
 		w.Server.SetTTL("orders", time.Hour)
 		next := w.Waiting(bg, c.FairLock("orders"))
 		start := time.Now()
-		if freed, err := c.FairLock("orders").ForceRelease(bg); err != nil || !freed {
+		if freed, err := admin.ForceRelease(bg, c.FairLock("orders")); err != nil || !freed {
 			t.Fatalf("freed %v, %v", freed, err)
 		}
 		w.Release(w.Got(next))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -379,7 +380,7 @@ func TestOneSequenceOfTokensWithRedisson(t *testing.T) {
 func TestEveryLockCanBeFenced(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		for i, l := range []*redlatch.Lock{c.Lock("orders"), c.Lock("orders", redlatch.NonReentrant()), c.SpinLock("orders", nil), c.Lock("orders", redlatch.Fenced())} {
+		for i, l := range []*redlatch.Lock{c.Lock("orders"), c.Lock("orders", redlatch.NonReentrant()), redisson.SpinLock(c, "orders", nil), c.Lock("orders", redlatch.Fenced())} {
 			h := w.Acquire(bg, locktest.With(l, redlatch.Fenced()))
 			if h.Token() != int64(i)+1 {
 				t.Errorf("lock %d: token %d", i, h.Token())

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -74,7 +76,7 @@ var groupRequests = map[string]struct {
 		}
 		w.Server.SetTTL("g", time.Hour)
 		arm()
-		if done, err := l.ForceRelease(bg); !done || err != nil {
+		if done, err := admin.ForceRelease(bg, l); !done || err != nil {
 			w.Errorf("ForceRelease: %v, %v", done, err)
 		}
 		return nil
@@ -110,7 +112,7 @@ func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 							return driver.Reply{}, locktest.ErrReplyLost
 						}}
 						c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-						keep := w.Acquire(bg, other.GroupLock("g", []string{"z"})) // the hash is somebody else's as well
+						keep := w.Acquire(bg, redisson.GroupLock(other, "g", []string{"z"})) // the hash is somebody else's as well
 						deliver := func(moment string) {
 							if moment == lateAt {
 								mu.Lock()
@@ -118,7 +120,7 @@ func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 								late()
 							}
 						}
-						holds := request.provoke(w, c.GroupLock("g", []string{"b", "a"}), func() {
+						holds := request.provoke(w, redisson.GroupLock(c, "g", []string{"b", "a"}), func() {
 							mu.Lock()
 							defer mu.Unlock()
 							armed = true
@@ -138,7 +140,7 @@ func TestALostReplyOrALateRequestOfAGroupLock(t *testing.T) {
 						}
 						deliver("after the release")
 						if lateAt == "in another's term" {
-							h := w.Acquire(bg, other.GroupLock("g", []string{"a", "c"}))
+							h := w.Acquire(bg, redisson.GroupLock(other, "g", []string{"a", "c"}))
 							deliver(lateAt)
 							wantHeldInGroup(w, h, 1)
 							time.Sleep(time.Minute)
@@ -168,7 +170,7 @@ func wantHeldInGroup(w *locktest.World, h *redlatch.Hold, count int) {
 		w.Fatal(err)
 	}
 	c, until := w.Client(redlatch.Config{}), h.Expires() // before Info: it may be renewed at any time
-	info, err := c.Info(bg, h.Name())
+	info, err := admin.New(c).Info(bg, h.Name())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -190,7 +192,7 @@ func wantHeldInGroup(w *locktest.World, h *redlatch.Hold, count int) {
 func wantNobody(w *locktest.World, group string, values ...string) {
 	w.Helper()
 	c := w.Client(redlatch.Config{})
-	info, err := c.GroupLock(group, values).Info(bg)
+	info, err := admin.LockInfo(bg, redisson.GroupLock(c, group, values))
 	if err != nil || info.Held() {
 		w.Errorf("%+v, %v", info, err)
 	}

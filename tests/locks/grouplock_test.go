@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -78,7 +80,7 @@ func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c := w.Client(redlatch.Config{Redisson: redlatch.Redisson{MaxClockSkew: -1}})
 			now := time.Now()
-			h := w.Acquire(bg, c.GroupLock(v.Name, step.Values))
+			h := w.Acquire(bg, redisson.GroupLock(c, v.Name, step.Values))
 			want := map[string]string{}
 			expand := strings.NewReplacer("<uuid>:<t1>", h.Owner(), "<now>+30000", strconv.FormatInt(now.Add(30*time.Second).UnixMilli(), 10))
 			for field, value := range step.After[v.Name].Fields {
@@ -100,9 +102,9 @@ func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
 func TestGroupValuesAreASet(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.GroupLock("g", []string{"b", "a", "b"}))
+		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"b", "a", "b"}))
 		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
-		inner, err := c.GroupLock("g", []string{"a", "b"}).TryAcquire(h.Context(), 0)
+		inner, err := redisson.GroupLock(c, "g", []string{"a", "b"}).TryAcquire(h.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,13 +114,13 @@ func TestGroupValuesAreASet(t *testing.T) {
 		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
 		w.Release(h)
 		wantGroup(w, "g", map[string]string{})
-		if _, err := c.GroupLock("g", nil).Acquire(bg); err == nil || !strings.Contains(err.Error(), "at least one") {
+		if _, err := redisson.GroupLock(c, "g", nil).Acquire(bg); err == nil || !strings.Contains(err.Error(), "at least one") {
 			t.Errorf("no values: %v", err)
 		}
-		if _, err := c.GroupLock("g}", []string{"a"}).Acquire(bg); err == nil {
+		if _, err := redisson.GroupLock(c, "g}", []string{"a"}).Acquire(bg); err == nil {
 			t.Error("a bad name was accepted")
 		}
-		w.Release(w.Acquire(bg, c.GroupLock("g", []string{""}))) // an empty one is a value, as for Redisson
+		w.Release(w.Acquire(bg, redisson.GroupLock(c, "g", []string{""}))) // an empty one is a value, as for Redisson
 	})
 }
 
@@ -127,18 +129,18 @@ func TestGroupValuesAreASet(t *testing.T) {
 func TestGroupTakesAllOrNone(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(bg, a.GroupLock("g", []string{"x", "y"}))
+		h := w.Acquire(bg, redisson.GroupLock(a, "g", []string{"x", "y"}))
 		before := groupFields(w, "g")
-		_, err := b.GroupLock("g", []string{"y", "z"}).TryAcquire(bg, 0)
+		_, err := redisson.GroupLock(b, "g", []string{"y", "z"}).TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
 		if !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.TTL > 31*time.Second || busy.TTL < 30*time.Second {
 			t.Fatalf("%v", err)
 		}
 		wantGroup(w, "g", before)
-		other := w.Acquire(bg, b.GroupLock("g", []string{"z"})) // what is free is free
+		other := w.Acquire(bg, redisson.GroupLock(b, "g", []string{"z"})) // what is free is free
 		w.Release(other)
 
-		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, b.GroupLock("g", []string{"y", "z"})) })
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, redisson.GroupLock(b, "g", []string{"y", "z"})) })
 		synctest.Wait()
 		start := time.Now()
 		w.Release(h)
@@ -166,7 +168,7 @@ func TestOverlappingGroupsOfOneProcessNeverDeadlock(t *testing.T) {
 			values := sets[i%len(sets)]
 			go func() {
 				for range 5 {
-					err := c.GroupLock("g", values).Do(ctx, func(context.Context) error {
+					err := redisson.GroupLock(c, "g", values).Do(ctx, func(context.Context) error {
 						for _, v := range values {
 							if inside[v[0]-'a'].Add(1) != 1 {
 								return errors.New("two holders of " + v)
@@ -203,22 +205,22 @@ func TestOverlappingGroupsOfOneProcessNeverDeadlock(t *testing.T) {
 func TestGroupReentryOfOtherValuesIsRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		ab := w.Acquire(bg, c.GroupLock("g", []string{"a", "b"}))
-		cd := w.Acquire(ab.Context(), c.GroupLock("g", []string{"c", "d"}))
+		ab := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a", "b"}))
+		cd := w.Acquire(ab.Context(), redisson.GroupLock(c, "g", []string{"c", "d"}))
 		for _, values := range [][]string{{"a"}, {"b", "c"}, {"a", "b", "c"}, {"d", "e"}} {
-			if _, err := c.GroupLock("g", values).Acquire(cd.Context()); !errors.Is(err, redlatch.ErrReentry) {
+			if _, err := redisson.GroupLock(c, "g", values).Acquire(cd.Context()); !errors.Is(err, redlatch.ErrReentry) {
 				t.Errorf("%q: %v", values, err)
 			}
 		}
-		e := w.Acquire(cd.Context(), c.GroupLock("g", []string{"e"}))
-		again := w.Acquire(e.Context(), c.GroupLock("g", []string{"a", "b"})) // past holds of others
+		e := w.Acquire(cd.Context(), redisson.GroupLock(c, "g", []string{"e"}))
+		again := w.Acquire(e.Context(), redisson.GroupLock(c, "g", []string{"a", "b"})) // past holds of others
 		plain := w.Acquire(again.Context(), c.Lock("h"))
 		for _, h := range []*redlatch.Hold{plain, again, e, cd, ab} {
 			w.Release(h)
 		}
 		wantGroup(w, "g", map[string]string{})
 		// Once released it is in nobody's way.
-		w.Release(w.Acquire(context.WithoutCancel(ab.Context()), c.GroupLock("g", []string{"a"})))
+		w.Release(w.Acquire(context.WithoutCancel(ab.Context()), redisson.GroupLock(c, "g", []string{"a"})))
 	})
 }
 
@@ -226,14 +228,14 @@ func TestGroupReentryOfOtherValuesIsRefused(t *testing.T) {
 func TestGroupReentryThroughAMultiLockIsRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		m, err := redlatch.MultiLock(c.GroupLock("g", []string{"a", "b"}), c.Lock("orders")).Acquire(bg)
+		m, err := redlatch.MultiLock(redisson.GroupLock(c, "g", []string{"a", "b"}), c.Lock("orders")).Acquire(bg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.GroupLock("g", []string{"b", "c"}).Acquire(m.Context()); !errors.Is(err, redlatch.ErrReentry) {
+		if _, err := redisson.GroupLock(c, "g", []string{"b", "c"}).Acquire(m.Context()); !errors.Is(err, redlatch.ErrReentry) {
 			t.Errorf("%v", err)
 		}
-		w.Release(w.Acquire(m.Context(), c.GroupLock("g", []string{"b", "a"})))
+		w.Release(w.Acquire(m.Context(), redisson.GroupLock(c, "g", []string{"b", "a"})))
 		if err := m.Release(bg); err != nil {
 			t.Error(err)
 		}
@@ -244,8 +246,8 @@ func TestGroupReentryThroughAMultiLockIsRefused(t *testing.T) {
 func TestGroupWatchdogRenewsEveryValue(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.GroupLock("g", []string{"a", "b"}))
-		short := w.Acquire(bg, c.GroupLock("g", []string{"z"}, redlatch.Lease(time.Minute)))
+		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a", "b"}))
+		short := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"z"}, redlatch.Lease(time.Minute)))
 		for range 60 {
 			time.Sleep(7 * time.Second)
 			if err := h.Err(); err != nil {
@@ -277,8 +279,8 @@ func TestGroupWatchdogRenewsEveryValue(t *testing.T) {
 func TestGroupTTLIsOnlyRaised(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		long := w.Acquire(bg, a.GroupLock("g", []string{"a"}, redlatch.Lease(time.Hour)))
-		short := w.Acquire(bg, b.GroupLock("g", []string{"b"}, redlatch.Lease(time.Second)))
+		long := w.Acquire(bg, redisson.GroupLock(a, "g", []string{"a"}, redlatch.Lease(time.Hour)))
+		short := w.Acquire(bg, redisson.GroupLock(b, "g", []string{"b"}, redlatch.Lease(time.Second)))
 		if ttl := w.Server.TTL("g"); ttl != time.Hour {
 			t.Errorf("TTL %v", ttl)
 		}
@@ -297,9 +299,9 @@ func TestGroupTTLIsOnlyRaised(t *testing.T) {
 func TestGroupHolderIsToldBeforeAValueIsGivenAway(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		keep := w.Acquire(bg, b.GroupLock("g", []string{"other"})) // keeps the hash
-		h := w.Acquire(bg, a.GroupLock("g", []string{"a", "b"}, redlatch.Lease(10*time.Second)))
-		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, b.GroupLock("g", []string{"b"})) })
+		keep := w.Acquire(bg, redisson.GroupLock(b, "g", []string{"other"})) // keeps the hash
+		h := w.Acquire(bg, redisson.GroupLock(a, "g", []string{"a", "b"}, redlatch.Lease(10*time.Second)))
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, redisson.GroupLock(b, "g", []string{"b"})) })
 		<-h.Context().Done()
 		select {
 		case <-got:
@@ -319,7 +321,7 @@ func TestGroupHolderIsToldBeforeAValueIsGivenAway(t *testing.T) {
 func TestGroupHoldIsLostWithAnyOfItsValues(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.GroupLock("g", []string{"a", "b"}))
+		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a", "b"}))
 		f := wire.GroupField("a") // as Redisson's forceUnlock does it
 		expiry, entered := wire.GroupFields(f, h.Owner())
 		for _, field := range []string{f, expiry, entered} {
@@ -332,7 +334,7 @@ func TestGroupHoldIsLostWithAnyOfItsValues(t *testing.T) {
 		}
 		synctest.Wait()
 		wantGroup(w, "g", map[string]string{})
-		w.Release(w.Acquire(bg, c.GroupLock("g", []string{"a", "b"})))
+		w.Release(w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a", "b"})))
 	})
 }
 
@@ -342,13 +344,13 @@ func TestGroupForceRelease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		synctest.Wait() // until they can be asked to let go
-		ab := w.Acquire(bg, a.GroupLock("g", []string{"a", "b"}))
-		c := w.Acquire(bg, a.GroupLock("g", []string{"c"}))
+		ab := w.Acquire(bg, redisson.GroupLock(a, "g", []string{"a", "b"}))
+		c := w.Acquire(bg, redisson.GroupLock(a, "g", []string{"c"}))
 		acquired := time.Now()
 		for field, value := range held(locktest.JavaA+":7", 1, acquired.Add(time.Minute), "j") {
 			w.Server.HSet("g", field, value)
 		}
-		if done, err := b.GroupLock("g", []string{"b", "j", "free"}).ForceRelease(bg); !done || err != nil {
+		if done, err := admin.ForceRelease(bg, redisson.GroupLock(b, "g", []string{"b", "j", "free"})); !done || err != nil {
 			t.Fatal(done, err)
 		}
 		w.WantErr(ab.Err(), redlatch.ErrLost)
@@ -357,10 +359,10 @@ func TestGroupForceRelease(t *testing.T) {
 		}
 		synctest.Wait()
 		wantGroup(w, "g", held(c.Owner(), 1, acquired.Add(31*time.Second), "c"))
-		if done, err := b.GroupLock("g", []string{"b", "j"}).ForceRelease(bg); done || err != nil {
+		if done, err := admin.ForceRelease(bg, redisson.GroupLock(b, "g", []string{"b", "j"})); done || err != nil {
 			t.Error(done, err)
 		}
-		if done, err := a.GroupLock("g", []string{"c"}).ForceRelease(bg); !done || err != nil {
+		if done, err := admin.ForceRelease(bg, redisson.GroupLock(a, "g", []string{"c"})); !done || err != nil {
 			t.Error(done, err)
 		}
 		w.WantErr(c.Err(), redlatch.ErrLost)
@@ -373,13 +375,13 @@ func TestGroupInfo(t *testing.T) {
 		who := redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121}
 		c := w.Client(redlatch.Config{Identity: who})
 		start := time.Now()
-		h := w.Acquire(bg, c.GroupLock("g", []string{"b", "a"}))
-		other := w.Acquire(bg, c.GroupLock("g", []string{"c"}))
-		info, err := c.GroupLock("g", []string{"c", "a", "free"}).Info(bg)
+		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"b", "a"}))
+		other := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"c"}))
+		info, err := admin.LockInfo(bg, redisson.GroupLock(c, "g", []string{"c", "a", "free"}))
 		if err != nil || info.Kind != redlatch.KindGroup || info.TTL != 30*time.Second || len(info.Holders) != 2 {
 			t.Fatalf("%+v, %v", info, err)
 		}
-		for i, want := range []redlatch.Holder{
+		for i, want := range []admin.Holder{
 			{Owner: h.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "a", By: who.String(), Since: start, Renewed: true},
 			{Owner: other.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "c", By: who.String(), Since: start, Renewed: true},
 		} {
@@ -387,7 +389,7 @@ func TestGroupInfo(t *testing.T) {
 				t.Errorf("got %+v, want %+v", info.Holders[i], want)
 			}
 		}
-		if info, err := c.GroupLock("g", []string{"free"}).Info(bg); err != nil || info.Held() || info.TTL != 0 {
+		if info, err := admin.LockInfo(bg, redisson.GroupLock(c, "g", []string{"free"})); err != nil || info.Held() || info.TTL != 0 {
 			t.Errorf("%+v, %v", info, err)
 		}
 		w.Release(h)
@@ -405,7 +407,7 @@ func TestGroupAllowsForRedissonsClock(t *testing.T) {
 		}
 		w.Server.SetTTL("g", time.Hour) // of another value, so to speak
 		start := time.Now()
-		h := w.Acquire(bg, c.GroupLock("g", []string{"a"}))
+		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a"}))
 		if waited := time.Since(start); waited < 12*time.Second || waited > 13*time.Second {
 			t.Errorf("waited %v", waited)
 		}
@@ -419,8 +421,8 @@ func TestGroupAllowsForRedissonsClock(t *testing.T) {
 func TestGroupTokens(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		a := w.Acquire(bg, c.GroupLock("g", []string{"a", "b"}, redlatch.Fenced()))
-		b := w.Acquire(bg, c.GroupLock("g", []string{"c"}, redlatch.Fenced()))
+		a := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a", "b"}, redlatch.Fenced()))
+		b := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"c"}, redlatch.Fenced()))
 		if a.Token() != 1 || b.Token() != 2 {
 			t.Errorf("tokens %d and %d", a.Token(), b.Token())
 		}
@@ -434,9 +436,9 @@ func TestGroupUnderWithOwner(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		ctx := redlatch.WithOwner(bg)
-		h := w.Acquire(ctx, c.GroupLock("g", []string{"a"}))
-		other := w.Acquire(ctx, c.GroupLock("g", []string{"b"})) // not the same lock
-		again := w.Acquire(ctx, c.GroupLock("g", []string{"a"}))
+		h := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"a"}))
+		other := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"b"})) // not the same lock
+		again := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"a"}))
 		if again.Owner() != h.Owner() || other.Owner() == h.Owner() {
 			t.Errorf("owners %s, %s, %s", h.Owner(), again.Owner(), other.Owner())
 		}
@@ -452,17 +454,17 @@ func TestGroupUnderWithOwnerIsRefusedWhatItsOwnerHasInPart(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		ctx := redlatch.WithOwner(bg)
-		ab := w.Acquire(ctx, c.GroupLock("g", []string{"a", "b"}))
-		again := w.Acquire(ctx, c.GroupLock("g", []string{"a", "b"}))
+		ab := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"a", "b"}))
+		again := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"a", "b"}))
 		w.Release(ab)
-		_, err := c.GroupLock("g", []string{"b", "c"}).TryAcquire(ctx, time.Hour)
+		_, err := redisson.GroupLock(c, "g", []string{"b", "c"}).TryAcquire(ctx, time.Hour)
 		w.WantErr(err, redlatch.ErrReentry)
-		cd := w.Acquire(ctx, c.GroupLock("g", []string{"c", "d"}))
-		_, err = c.GroupLock("g", []string{"b", "c"}).TryAcquire(redlatch.WithOwner(bg), time.Second)
+		cd := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"c", "d"}))
+		_, err = redisson.GroupLock(c, "g", []string{"b", "c"}).TryAcquire(redlatch.WithOwner(bg), time.Second)
 		w.WantErr(err, redlatch.ErrBusy) // of somebody else
 		w.Release(again)
 		w.Release(cd)
-		w.Release(w.Acquire(ctx, c.GroupLock("g", []string{"b", "c"})))
+		w.Release(w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"b", "c"})))
 		wantGroup(w, "g", map[string]string{})
 	})
 }
@@ -479,12 +481,12 @@ func TestGroupWaitersOfTheSameValuesTryOneAtATime(t *testing.T) {
 			return next()
 		}}
 		c := w.Tapped(redlatch.Config{}, d)
-		h := w.Acquire(bg, c.GroupLock("g", []string{"a"}))
+		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a"}))
 		ctx, cancel := context.WithCancel(bg)
 		const n = 100
 		done := make(chan error, n)
 		for range n {
-			go func() { _, err := c.GroupLock("g", []string{"a"}).Acquire(ctx); done <- err }()
+			go func() { _, err := redisson.GroupLock(c, "g", []string{"a"}).Acquire(ctx); done <- err }()
 		}
 		synctest.Wait()
 		if takes > 3 {
@@ -504,7 +506,7 @@ func TestGroupWaitersOfTheSameValuesTryOneAtATime(t *testing.T) {
 func TestCloseEndsGroupHolds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.GroupLock("g", []string{"a"}))
+		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a"}))
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -519,7 +521,7 @@ func TestCloseEndsGroupHolds(t *testing.T) {
 func TestGroupReentryFindsALoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		h := w.Acquire(bg, c.GroupLock("g", []string{"a", "b"}))
+		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a", "b"}))
 		until := time.Now().Add(time.Hour)
 		theirs := held(locktest.JavaA+":7", 1, until, "a")
 		expiry, entered := wire.GroupFields(wire.GroupField("a"), h.Owner())
@@ -528,7 +530,7 @@ func TestGroupReentryFindsALoss(t *testing.T) {
 		for field, value := range theirs {
 			w.Server.HSet("g", field, value)
 		}
-		if _, err := c.GroupLock("g", []string{"a", "b"}).Acquire(h.Context()); !errors.Is(err, redlatch.ErrLost) {
+		if _, err := redisson.GroupLock(c, "g", []string{"a", "b"}).Acquire(h.Context()); !errors.Is(err, redlatch.ErrLost) {
 			t.Errorf("%v", err)
 		}
 		w.WantErr(h.Err(), redlatch.ErrLost)
@@ -549,27 +551,27 @@ func TestGroupOnRealServers(t *testing.T) {
 		}
 		a := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(addr)), redlatch.Config{WatchdogTimeout: lease})
 		b := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{WatchdogTimeout: lease})
-		h, err := a.GroupLock("g", []string{"a", "b"}, redlatch.Fenced()).Acquire(bg)
+		h, err := redisson.GroupLock(a, "g", []string{"a", "b"}, redlatch.Fenced()).Acquire(bg)
 		if err != nil || h.Token() != 1 {
 			t.Fatal(h, err)
 		}
-		inner, err := a.GroupLock("g", []string{"a", "b"}).Acquire(h.Context())
+		inner, err := redisson.GroupLock(a, "g", []string{"a", "b"}).Acquire(h.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		info, err := b.GroupLock("g", []string{"b", "c"}).Info(bg)
+		info, err := admin.LockInfo(bg, redisson.GroupLock(b, "g", []string{"b", "c"}))
 		if err != nil || len(info.Holders) != 1 || info.Holders[0].Count != 2 || info.Holders[0].Value != "b" || info.TTL > lease || info.TTL < lease/2 {
 			t.Fatalf("%+v, %v", info, err)
 		}
 		if err := inner.Release(bg); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.GroupLock("g", []string{"b", "c"}).TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
+		if _, err := redisson.GroupLock(b, "g", []string{"b", "c"}).TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Fatal(err)
 		}
 		before := h.Expires()
 		got := locktest.Later(func() error {
-			h, err := b.GroupLock("g", []string{"b", "c"}).Acquire(bg)
+			h, err := redisson.GroupLock(b, "g", []string{"b", "c"}).Acquire(bg)
 			if err == nil {
 				err = h.Release(bg)
 			}
@@ -591,14 +593,14 @@ func TestGroupOnRealServers(t *testing.T) {
 			t.Error(err)
 		}
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{WatchdogTimeout: lease})
-		h, err = c.GroupLock("g", []string{"a"}).Acquire(bg)
+		h, err = redisson.GroupLock(c, "g", []string{"a"}).Acquire(bg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !locktest.Within(locktest.Generous, func() bool { return fmt.Sprint(s.MustDo("PUBSUB", "CHANNELS", "redlatch_control:"+c.ID())) != "[]" }) {
 			t.Fatal("the holder does not listen")
 		}
-		if done, err := b.GroupLock("g", []string{"a"}).ForceRelease(bg); !done || err != nil {
+		if done, err := admin.ForceRelease(bg, redisson.GroupLock(b, "g", []string{"a"})); !done || err != nil {
 			t.Error(done, err)
 		}
 		if !locktest.Within(locktest.Generous, func() bool { return errors.Is(h.Err(), redlatch.ErrLost) }) {

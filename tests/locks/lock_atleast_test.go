@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -241,7 +243,7 @@ func TestEveryWayToLetGoLetsItStay(t *testing.T) {
 		synctest.Wait()
 		stays("lost", 49*time.Second)
 
-		if was, err := c.Lock("lost").ForceRelease(bg); !was || err != nil || w.Server.Exists("lost") {
+		if was, err := admin.ForceRelease(bg, c.Lock("lost")); !was || err != nil || w.Server.Exists("lost") {
 			t.Errorf("ForceRelease: %t, %v", was, err)
 		}
 	})
@@ -284,7 +286,7 @@ func TestMinHoldIsRefusedWhereNothingStays(t *testing.T) {
 			},
 			"lease": func() error { _, err := c.Lock("a", stay, redlatch.Lease(time.Second/2)).Acquire(bg); return err },
 			"spin": func() error {
-				_, err := c.SpinLock("a", nil, redlatch.Lease(time.Second/2), stay).TryAcquire(bg, 0)
+				_, err := redisson.SpinLock(c, "a", nil, redlatch.Lease(time.Second/2), stay).TryAcquire(bg, 0)
 				return err
 			},
 		} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -17,7 +18,7 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 		"plain":  func(c *redlatch.Client) *redlatch.Lock { return c.Lock("deploy") },
 		"fenced": func(c *redlatch.Client) *redlatch.Lock { return c.Lock("deploy", redlatch.Fenced()) },
 		"fair":   func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("deploy") },
-		"spin":   func(c *redlatch.Client) *redlatch.Lock { return c.SpinLock("deploy", nil) },
+		"spin":   func(c *redlatch.Client) *redlatch.Lock { return redisson.SpinLock(c, "deploy", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -34,7 +36,7 @@ func TestCloseEndsWaitersAndHoldsAndFreesNothing(t *testing.T) {
 		}
 		_, err := c.Lock("orders").Acquire(bg)
 		w.WantErr(err, redlatch.ErrClosed)
-		_, err = c.Lock("orders").Info(bg)
+		_, err = admin.LockInfo(bg, c.Lock("orders"))
 		w.WantErr(err, redlatch.ErrClosed)
 		w.Release(foreign)
 		w.Release(w.Acquire(bg, other.Lock("orders"))) // after the TTL
@@ -54,7 +56,7 @@ func TestCloseEndsEveryWaitForTheSameProcess(t *testing.T) {
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Timeout: 100 * time.Millisecond, Hook: slowly}) // callers send by themselves, and cannot leave
 		rw := c.ReadWriteLock("rates")
 		locks := map[string]*redlatch.Lock{
-			"plain": c.Lock("orders"), "spin": c.SpinLock("invoices", nil), "group": c.GroupLock("stock", []string{"a"}), "write": rw.Write(), "read": rw.Read(),
+			"plain": c.Lock("orders"), "spin": redisson.SpinLock(c, "invoices", nil), "group": redisson.GroupLock(c, "stock", []string{"a"}), "write": rw.Write(), "read": rw.Read(),
 			"fair": c.FairLock("tickets"),
 		}
 		ctx := map[string]context.Context{"nested": w.Acquire(bg, c.Lock("nested")).Context()}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -39,7 +40,7 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 		"permit Context":     permit("permit Context").Context(),
 		"permit With":        permit("permit With").With(bg),
 		"read hold Context":  w.Acquire(bg, c.ReadWriteLock("read hold Context").Read()).Context(),
-		"group hold Context": w.Acquire(bg, c.GroupLock("group hold Context", []string{"a"})).Context(),
+		"group hold Context": w.Acquire(bg, redisson.GroupLock(c, "group hold Context", []string{"a"})).Context(),
 	}
 	for name, ctx := range used {
 		used[name] = context.WithValue(ctx, t, name) // which is all that is used, most often

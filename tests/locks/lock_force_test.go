@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -28,7 +29,7 @@ func TestAForceReleaseRevokesTheHoldBeforeTheLockIsGivenAway(t *testing.T) {
 				h := w.Acquire(bg, c.Lock("orders"))
 				synctest.Wait()
 				start := time.Now()
-				freed, err := forcer.Lock("orders").ForceRelease(bg)
+				freed, err := admin.ForceRelease(bg, forcer.Lock("orders"))
 				if err != nil || !freed {
 					t.Fatalf("freed %v, %v", freed, err)
 				}
@@ -40,7 +41,7 @@ func TestAForceReleaseRevokesTheHoldBeforeTheLockIsGivenAway(t *testing.T) {
 				if w.Server.Exists("orders") {
 					t.Fatal("still held")
 				}
-				freed, err = forcer.Lock("orders").ForceRelease(bg)
+				freed, err = admin.ForceRelease(bg, forcer.Lock("orders"))
 				if err != nil || freed {
 					t.Fatalf("freed %v, %v", freed, err)
 				}
@@ -58,7 +59,7 @@ func TestAHolderIsAskedToLetGoWhateverTheLocksNameIs(t *testing.T) {
 			h := w.Acquire(bg, c.Lock(name))
 			synctest.Wait()
 			start := time.Now()
-			freed, err := forcer.Lock(name).ForceRelease(bg)
+			freed, err := admin.ForceRelease(bg, forcer.Lock(name))
 			var lost *redlatch.LostError
 			if err != nil || !freed || !errors.As(h.Err(), &lost) || lost.Reason != redlatch.LostRevoked || time.Since(start) > 10*time.Millisecond {
 				t.Errorf("%q: freed %v, %v, after %v; the holder: %v", name, freed, err, time.Since(start), h.Err())
@@ -104,7 +105,7 @@ func TestAMessageAloneRevokesNothing(t *testing.T) {
 		if got := published(); len(got) > messages {
 			t.Errorf("%d answers", len(got)-messages)
 		}
-		if freed, err := w.Client(redlatch.Config{}).Lock("orders").ForceRelease(bg); err != nil || !freed {
+		if freed, err := admin.ForceRelease(bg, w.Client(redlatch.Config{}).Lock("orders")); err != nil || !freed {
 			t.Errorf("freed %v, %v", freed, err)
 		}
 		w.WantErr(h.Err(), redlatch.ErrLost)
@@ -126,7 +127,7 @@ func TestALostReplyDoesNotKeepAHolderFromBeingTold(t *testing.T) {
 		}})
 		h := w.Acquire(bg, c.Lock("orders"))
 		synctest.Wait()
-		if freed, err := w.Client(redlatch.Config{}).Lock("orders").ForceRelease(bg); err != nil || !freed {
+		if freed, err := admin.ForceRelease(bg, w.Client(redlatch.Config{}).Lock("orders")); err != nil || !freed {
 			t.Errorf("freed %v, %v", freed, err)
 		}
 		w.WantErr(h.Err(), redlatch.ErrLost)
@@ -146,7 +147,7 @@ func TestDeadHoldersDelayAForceReleaseForASecondAtMost(t *testing.T) {
 			}
 			w.Server.SetTTL("orders", time.Hour)
 			start := time.Now()
-			if freed, err := readers.ForceRelease(bg); err != nil || !freed || w.Server.Exists("orders") {
+			if freed, err := admin.ForceRelease(bg, readers); err != nil || !freed || w.Server.Exists("orders") {
 				t.Fatalf("freed %v, %v", freed, err)
 			}
 			if took := time.Since(start); took > time.Second {
@@ -168,7 +169,7 @@ func TestAHolderThatHearsNobodyYetIsToldBeforeAForceRelease(t *testing.T) {
 			return faultnet.Pass
 		})
 		h := w.Acquire(bg, w.ClientWith(w.DriverBy(p.Dial), redlatch.Config{}).Lock("orders"))
-		if freed, err := w.Client(redlatch.Config{}).Lock("orders").ForceRelease(bg); err != nil || !freed {
+		if freed, err := admin.ForceRelease(bg, w.Client(redlatch.Config{}).Lock("orders")); err != nil || !freed {
 			t.Errorf("freed %v, %v", freed, err)
 		}
 		var lost *redlatch.LostError
@@ -192,7 +193,7 @@ func TestARevocationEndsATakeInFlight(t *testing.T) {
 		hc := locktest.Later(func() *redlatch.Hold { h, _ := a.Lock("orders").Acquire(bg); return h })
 		time.Sleep(100 * time.Millisecond)
 		start := time.Now()
-		ok, err := b.Lock("orders").ForceRelease(bg)
+		ok, err := admin.ForceRelease(bg, b.Lock("orders"))
 		t.Log(ok, err, time.Since(start))
 		h2 := w.Acquire(bg, b.Lock("orders"))
 		time.Sleep(time.Minute)
@@ -221,7 +222,7 @@ func TestAForceReleaseTellsOnlyWhatItFreed(t *testing.T) {
 					return next()
 				}})
 				published := w.Eavesdrop()
-				if ok, err := of(c, "orders").ForceRelease(bg); ok || err != nil {
+				if ok, err := admin.ForceRelease(bg, of(c, "orders")); ok || err != nil {
 					t.Errorf("of a free lock: %v, %v", ok, err)
 				}
 				if got := published(); len(got) > 0 {
@@ -230,7 +231,7 @@ func TestAForceReleaseTellsOnlyWhatItFreed(t *testing.T) {
 				dead := w.Mortal()
 				w.Acquire(bg, of(dead.Client, "orders"))
 				dead.Dead.Store(true)
-				_, err := of(c, "orders").ForceRelease(bg)
+				_, err := admin.ForceRelease(bg, of(c, "orders"))
 				want := 1
 				if name == "spin" || name == "fair" {
 					want = 0 // nobody listens, nobody waits
@@ -267,7 +268,7 @@ func TestWhoFreesALockSaysSo(t *testing.T) {
 					if dead {
 						a.Dead.Store(true)
 						start = start.Add(time.Second) // for its answer
-						if ok, err := of(other, "orders").ForceRelease(bg); !ok || err != nil {
+						if ok, err := admin.ForceRelease(bg, of(other, "orders")); !ok || err != nil {
 							t.Errorf("%v, %v", ok, err)
 						}
 					} else {

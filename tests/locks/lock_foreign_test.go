@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -61,8 +62,8 @@ func TestAHashOfNumbersIsNotReleasedByForce(t *testing.T) {
 					w.Server.HSet("cart", fruit, n)
 				}
 				l := of(w.Client(redlatch.Config{}), "cart")
-				_, err := l.ForceRelease(bg)
-				_, asked := l.Info(bg)
+				_, err := admin.ForceRelease(bg, l)
+				_, asked := admin.LockInfo(bg, l)
 				for _, err := range []error{err, asked} {
 					if driver.Failure(err).Code != "WRONGTYPE" {
 						t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -21,7 +22,7 @@ func TestEveryLossIsOneEvent(t *testing.T) {
 		redlatch.LostExpired: func(w *locktest.World, _ *redlatch.Hold) { w.Server.SetError("LOADING") },
 		redlatch.LostGone:    func(w *locktest.World, h *redlatch.Hold) { w.Server.Del(h.Name()) },
 		redlatch.LostRevoked: func(w *locktest.World, h *redlatch.Hold) {
-			if ok, err := w.Client(redlatch.Config{}).Lock(h.Name()).ForceRelease(bg); err != nil || !ok {
+			if ok, err := admin.ForceRelease(bg, w.Client(redlatch.Config{}).Lock(h.Name())); err != nil || !ok {
 				w.Errorf("%v, %v", ok, err)
 			}
 		},

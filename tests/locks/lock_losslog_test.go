@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -108,7 +109,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 		"revoked": {0, func(l *losses, c *redlatch.Client) string {
 			h := l.Acquire(bg, c.ReadWriteLock("orders").Write())
 			time.Sleep(12 * time.Second)
-			if ok, err := l.Client(redlatch.Config{}).ReadWriteLock("orders").Write().ForceRelease(bg); err != nil || !ok {
+			if ok, err := admin.ForceRelease(bg, l.Client(redlatch.Config{}).ReadWriteLock("orders").Write()); err != nil || !ok {
 				l.Errorf("%v, %v", ok, err)
 			}
 			<-h.Context().Done()

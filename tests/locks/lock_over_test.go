@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -30,7 +31,7 @@ func TestAHoldThatIsOverSaysNothingOfTheNextOne(t *testing.T) {
 		w.Release(second)
 
 		gone := w.Acquire(bg, l)
-		_, err := w.Client(redlatch.Config{}).Lock("orders").ForceRelease(bg)
+		_, err := admin.ForceRelease(bg, w.Client(redlatch.Config{}).Lock("orders"))
 		w.OK(err)
 		synctest.Wait()
 		w.WantErr(gone.Err(), redlatch.ErrLost)

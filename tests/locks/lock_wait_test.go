@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -196,7 +197,7 @@ func TestNothingIsAcquiredUnderAContextThatHasEnded(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		for name, l := range map[string]*redlatch.Lock{
 			"plain": c.Lock("a"), "fair": c.FairLock("b"), "write": c.ReadWriteLock("c").Write(), "read": c.ReadWriteLock("d").Read(),
-			"group": c.GroupLock("e", []string{"1", "2"}), "spin": c.SpinLock("f", nil),
+			"group": redisson.GroupLock(c, "e", []string{"1", "2"}), "spin": redisson.SpinLock(c, "f", nil),
 		} {
 			h := w.Acquire(bg, l)
 			for how, ctx := range map[string]context.Context{"not nested": bg, "nested": h.Context(), "under WithOwner": redlatch.WithOwner(bg)} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -282,14 +283,14 @@ func TestForceReleaseOfAMultiReleasesEveryMember(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		names := func(c *redlatch.Client) *redlatch.Multi { return redlatch.MultiLock(c.Lock("a"), c.Lock("b")) }
 		h := w.AcquireMulti(bg, names(c))
-		if released, err := names(other).ForceRelease(bg); !released || err != nil {
+		if released, err := admin.ForceRelease(bg, names(other)); !released || err != nil {
 			t.Errorf("%v, %v", released, err)
 		}
 		if h.Context().Err() == nil {
 			t.Error("the holder was not told before")
 		}
 		w.WantErr(h.Release(bg), redlatch.ErrLost)
-		if released, err := names(other).ForceRelease(bg); released || err != nil {
+		if released, err := admin.ForceRelease(bg, names(other)); released || err != nil {
 			t.Errorf("%v, %v", released, err)
 		}
 		w.WantNothing()

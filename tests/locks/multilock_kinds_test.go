@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -75,7 +76,7 @@ func TestMembersOfMixedKindsExcludeAndDoNotStarve(t *testing.T) {
 		start := time.Now()
 		for range 3 {
 			c := w.Client(redlatch.Config{})
-			m := redlatch.MultiLock(c.GroupLock("g", []string{"x"}), c.FairLock("f"), c.ReadWriteLock("rw").Write(), c.Lock("l"))
+			m := redlatch.MultiLock(redisson.GroupLock(c, "g", []string{"x"}), c.FairLock("f"), c.ReadWriteLock("rw").Write(), c.Lock("l"))
 			for range 2 {
 				wg.Go(func() {
 					for range 5 {
@@ -146,8 +147,8 @@ func TestBothSidesOfAReadWriteLockAsMembersAreRefused(t *testing.T) {
 func TestMembersOfOneGroup(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		w.ReleaseMulti(w.AcquireMultiWithin(bg, redlatch.MultiLock(c.GroupLock("g", []string{"x"}), c.GroupLock("g", []string{"y"})), time.Second))
-		_, err := redlatch.MultiLock(c.GroupLock("g", []string{"x"}), c.GroupLock("g", []string{"x", "y"})).TryAcquire(bg, 5*time.Second)
+		w.ReleaseMulti(w.AcquireMultiWithin(bg, redlatch.MultiLock(redisson.GroupLock(c, "g", []string{"x"}), redisson.GroupLock(c, "g", []string{"y"})), time.Second))
+		_, err := redlatch.MultiLock(redisson.GroupLock(c, "g", []string{"x"}), redisson.GroupLock(c, "g", []string{"x", "y"})).TryAcquire(bg, 5*time.Second)
 		if err == nil || redlatch.IsRetryable(err) {
 			t.Errorf("values in common: %v", err)
 		}

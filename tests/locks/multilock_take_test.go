@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -18,7 +20,7 @@ func TestMembersOfOneClientAreTakenInOneRoundTrip(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		r := &takes{}
 		c, other := r.client(w, redlatch.Config{}), w.Client(redlatch.Config{})
-		m := redlatch.MultiLock(c.Lock("c"), c.Lock("a"), c.SpinLock("b", nil))
+		m := redlatch.MultiLock(c.Lock("c"), c.Lock("a"), redisson.SpinLock(c, "b", nil))
 		h := w.AcquireMulti(bg, m)
 		for _, h := range h.Holds() {
 			if w.Count(h) != "1" || w.Server.TTL(h.Name()) != 30*time.Second {
@@ -207,7 +209,7 @@ func TestAMemberThatIsRevokedOnTheWayIsNotWaitedForWithTheOthersInHand(t *testin
 			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a"), c.Lock("b")))
 		})
 		time.Sleep(10 * time.Millisecond)
-		if ok, err := other.Lock("a").ForceRelease(bg); !ok || err != nil {
+		if ok, err := admin.ForceRelease(bg, other.Lock("a")); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		thief := w.Acquire(bg, other.Lock("a"))

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +15,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -63,7 +67,7 @@ func TestMembersAreAcquiredByNameAndReleasedInReverse(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		r := &takes{}
 		c := r.client(w, redlatch.Config{})
-		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("c", redlatch.Fenced()), c.Lock("a", redlatch.Fenced()), c.SpinLock("b", nil, redlatch.Fenced()), c.StripedLock("d", 1, redlatch.Fenced()).For("x")))
+		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("c", redlatch.Fenced()), c.Lock("a", redlatch.Fenced()), redisson.SpinLock(c, "b", nil, redlatch.Fenced()), c.StripedLock("d", 1, redlatch.Fenced()).For("x")))
 		if n := len(h.Holds()); n != 4 || h.Holds()[0].Token() != 1 {
 			t.Fatalf("%d holds, tokens %d", n, h.Holds()[0].Token())
 		}
@@ -127,10 +131,10 @@ func TestMembersThatCannotBeAreRefused(t *testing.T) {
 			if _, err2 := m.TryAcquire(bg, 0); err == nil || err2 == nil || err.Error() != err2.Error() {
 				t.Errorf("%s: Acquire says %v, Try says %v", name, err, err2)
 			}
-			if _, err := m.Info(bg); err == nil {
+			if _, err := admin.LockInfo(bg, m); err == nil {
 				t.Errorf("%s: Info works", name)
 			}
-			if _, err := m.ForceRelease(bg); err == nil {
+			if _, err := admin.ForceRelease(bg, m); err == nil {
 				t.Errorf("%s: ForceRelease works", name)
 			}
 			if err := m.Do(bg, func(context.Context) error { return nil }); err == nil {
@@ -254,7 +258,7 @@ func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
 		}
 		if _, err := other.Lock("a").TryAcquire(bg, 0); err != nil {
 			t.Errorf("a: %v", err)
-		} else if _, err := other.Lock("a").ForceRelease(bg); err != nil {
+		} else if _, err := admin.ForceRelease(bg, other.Lock("a")); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(20 * time.Second)
@@ -330,10 +334,24 @@ func TestTryOfAMultiLockTakesAllOrNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		infos, err := m.Info(bg)
-		if err != nil || len(infos) != 2 || infos[0].Name != "a" || infos[1].Holders[0].Owner != h.Holds()[1].Owner() {
-			t.Errorf("Info: %+v, %v", infos, err)
+		info, err := admin.LockInfo(bg, m)
+		if err != nil || info.Name != "a,b" || info.Kind != redlatch.KindMultiLock || !info.Held() || info.Holders != nil {
+			t.Errorf("Info: %+v, %v", info, err)
 		}
+		if all := info.Members; len(all) != 2 || all[0].Name != "a" || all[1].Holders[0].Owner != h.Holds()[1].Owner() {
+			t.Errorf("Info of the members: %+v", all)
+		}
+		if err := w.Server.Set("odd", "not a lock"); err != nil {
+			t.Fatal(err)
+		}
+		info, err = admin.LockInfo(bg, redlatch.MultiLock(other.Lock("odd"), c.Lock("a")))
+		if err == nil || !strings.Contains(err.Error(), "odd") {
+			t.Errorf("the error is %v", err)
+		}
+		if all := info.Members; len(all) != 2 || !all[0].Held() || !reflect.DeepEqual(all[1], admin.Info{Name: "odd"}) {
+			t.Errorf("Info with a member that is no lock: %+v", all)
+		}
+		w.Server.Del("odd")
 		w.ReleaseMulti(h)
 		w.WantNothing()
 	})
@@ -591,7 +609,7 @@ func TestABackoffThatPanicsLeavesNoMemberHeld(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		busy := w.Acquire(bg, other.Lock("b"))
-		bad := c.SpinLock("b", func(int) time.Duration { panic("no idea") })
+		bad := redisson.SpinLock(c, "b", func(int) time.Duration { panic("no idea") })
 		for _, first := range []*redlatch.Lock{c.Lock("a"), c.Lock("a", redlatch.Fenced()), c.ReadWriteLock("a").Read()} {
 			func() {
 				defer func() {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/observe"
@@ -68,7 +69,7 @@ func TestHoweverAWriteEndsItWakesEveryReader(t *testing.T) {
 		"by force": func(w *locktest.World, _, other *redlatch.Client) {
 			w.Server.HSet("orders", "mode", "write", locktest.JavaOwner+":write", "1")
 			w.Server.SetTTL("orders", time.Minute)
-			if ok, err := other.ReadWriteLock("orders").Write().ForceRelease(bg); !ok || err != nil {
+			if ok, err := admin.ForceRelease(bg, other.ReadWriteLock("orders").Write()); !ok || err != nil {
 				w.Errorf("%v, %v", ok, err)
 			}
 		},
@@ -380,31 +381,31 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 		rw, orw := c.ReadWriteLock("orders"), other.ReadWriteLock("orders")
 		synctest.Wait()
 		wr := w.Acquire(bg, rw.Write())
-		if ok, err := orw.Read().ForceRelease(bg); ok || err != nil || wr.Err() != nil {
+		if ok, err := admin.ForceRelease(bg, orw.Read()); ok || err != nil || wr.Err() != nil {
 			t.Fatalf("readers released: %v, %v; the writer: %v", ok, err, wr.Err())
 		}
 		rd := w.Acquire(wr.Context(), rw.Read())
-		if ok, err := orw.Read().ForceRelease(bg); ok || err != nil || wr.Err() != nil || rd.Err() != nil {
+		if ok, err := admin.ForceRelease(bg, orw.Read()); ok || err != nil || wr.Err() != nil || rd.Err() != nil {
 			t.Fatalf("readers released: %v, %v; the writer: %v, what it reads: %v", ok, err, wr.Err(), rd.Err())
 		}
 		w.Release(rd)
-		info, err := orw.Write().Info(bg)
+		info, err := admin.LockInfo(bg, orw.Write())
 		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.Owner() || info.Kind != redlatch.KindReadWrite || info.Holders[0].Mode != "write" {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if ok, err := orw.Write().ForceRelease(bg); !ok || err != nil || wr.Err() == nil {
+		if ok, err := admin.ForceRelease(bg, orw.Write()); !ok || err != nil || wr.Err() == nil {
 			t.Fatalf("the writer released: %v, %v; %v", ok, err, wr.Err())
 		}
 		synctest.Wait()
 		w.WantNoKeys()
 		a, b := w.Acquire(bg, rw.Read()), w.Acquire(bg, rw.Read())
-		if ok, err := orw.Write().ForceRelease(bg); ok || err != nil || a.Err() != nil {
+		if ok, err := admin.ForceRelease(bg, orw.Write()); ok || err != nil || a.Err() != nil {
 			t.Fatalf("the writer released: %v, %v; a reader: %v", ok, err, a.Err())
 		}
-		if info, err := orw.Read().Info(bg); err != nil || len(info.Holders) != 1 || info.Holders[0].Count != 1 || info.Holders[0].Owner != a.Owner() {
+		if info, err := admin.LockInfo(bg, orw.Read()); err != nil || len(info.Holders) != 1 || info.Holders[0].Count != 1 || info.Holders[0].Owner != a.Owner() {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if ok, err := orw.Read().ForceRelease(bg); !ok || err != nil || a.Err() == nil || b.Err() == nil {
+		if ok, err := admin.ForceRelease(bg, orw.Read()); !ok || err != nil || a.Err() == nil || b.Err() == nil {
 			t.Fatalf("readers released: %v, %v; %v, %v", ok, err, a.Err(), b.Err())
 		}
 		synctest.Wait()

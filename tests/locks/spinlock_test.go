@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // redisson testExponentialBackoff, testConstantBackoff: growth, cap, jitter.
 func TestBackoffsGrowToTheirCapWithinTheirJitter(t *testing.T) {
-	def := redlatch.ExponentialBackoff(time.Millisecond, 128*time.Millisecond)
+	def := redisson.Exponential(time.Millisecond, 128*time.Millisecond)
 	for n, ms := range map[int]int{
 		-1: 1, 0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 32, 7: 64, 8: 128, 9: 128, 31: 128, 32: 128, 33: 128, 64: 128, 1 << 40: 128,
 	} {
@@ -32,23 +34,23 @@ func TestBackoffsGrowToTheirCapWithinTheirJitter(t *testing.T) {
 		}
 	}
 	// The doubling must not overflow.
-	long := redlatch.ExponentialBackoff(time.Hour, 150*365*24*time.Hour)
+	long := redisson.Exponential(time.Hour, 150*365*24*time.Hour)
 	for n := range 200 {
 		if d := long(n); d < 45*time.Minute {
 			t.Fatalf("try %d: %v", n, d)
 		}
 	}
-	for _, b := range []redlatch.Backoff{
-		redlatch.ConstantBackoff(0), redlatch.ConstantBackoff(-1), redlatch.ExponentialBackoff(0, 0), redlatch.ExponentialBackoff(-1, -1),
+	for _, b := range []redisson.Backoff{
+		redisson.Constant(0), redisson.Constant(-1), redisson.Exponential(0, 0), redisson.Exponential(-1, -1),
 	} {
 		if d := b(50); d < 750*time.Microsecond || d > 2*time.Millisecond {
 			t.Errorf("a backoff of nothing waits %v", d)
 		}
 	}
-	if d := redlatch.ConstantBackoff(64 * time.Millisecond)(9); d != 64*time.Millisecond {
+	if d := redisson.Constant(64 * time.Millisecond)(9); d != 64*time.Millisecond {
 		t.Errorf("ConstantBackoff: %v", d)
 	}
-	if d := redlatch.ExponentialBackoff(time.Second, time.Millisecond)(1); d < 750*time.Millisecond {
+	if d := redisson.Exponential(time.Second, time.Millisecond)(1); d < 750*time.Millisecond {
 		t.Errorf("a cap below the first pause: %v", d)
 	}
 }
@@ -56,11 +58,11 @@ func TestBackoffsGrowToTheirCapWithinTheirJitter(t *testing.T) {
 // A busy spin lock costs the server few commands, whatever the backoff says.
 func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 	for name, x := range map[string]struct {
-		backoff     redlatch.Backoff
+		backoff     redisson.Backoff
 		least, most int64 // tries in two seconds
 	}{
 		"default":  {nil, 2000/160 + 7, 2000/96 + 12},
-		"constant": {redlatch.ConstantBackoff(64 * time.Millisecond), 33, 33},
+		"constant": {redisson.Constant(64 * time.Millisecond), 33, 33},
 		"nothing":  {func(int) time.Duration { return 0 }, 2000, 2000},
 		"negative": {func(int) time.Duration { return -time.Hour }, 2000, 2000},
 	} {
@@ -74,7 +76,7 @@ func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 					return next()
 				}}
 				c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-				h := w.Acquire(bg, other.SpinLock("orders", nil))
+				h := w.Acquire(bg, redisson.SpinLock(other, "orders", nil))
 				// Of the goroutines of a process one spins. The others give up before
 				// it does: who is let in when its time is over may still try once.
 				var wg sync.WaitGroup
@@ -84,7 +86,7 @@ func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 						wait = 2 * time.Second
 					}
 					wg.Go(func() {
-						_, err := c.SpinLock("orders", x.backoff).TryAcquire(bg, wait)
+						_, err := redisson.SpinLock(c, "orders", x.backoff).TryAcquire(bg, wait)
 						w.WantErr(err, redlatch.ErrBusy)
 					})
 					if i == 0 {
@@ -105,10 +107,10 @@ func TestASpinLockSendsABoundedNumberOfCommands(t *testing.T) {
 func TestASpinLockGivesUpInTime(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		h := w.Acquire(bg, other.SpinLock("orders", nil))
+		h := w.Acquire(bg, redisson.SpinLock(other, "orders", nil))
 		for _, wait := range []time.Duration{3 * time.Second, 10 * time.Millisecond} {
 			start := time.Now()
-			_, err := c.SpinLock("orders", redlatch.ConstantBackoff(time.Hour)).TryAcquire(bg, wait)
+			_, err := redisson.SpinLock(c, "orders", redisson.Constant(time.Hour)).TryAcquire(bg, wait)
 			w.WantErr(err, redlatch.ErrBusy)
 			if d := time.Since(start); d != wait {
 				t.Errorf("gave up after %v, want %v", d, wait)
@@ -123,7 +125,7 @@ func TestASpinLockNeitherSubscribesNorPublishes(t *testing.T) {
 		d, e := &locktest.Tap{}, &locktest.Tap{}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Tapped(redlatch.Config{}, e)
 		for _, c := range []*redlatch.Client{c, other} { // each begins to hear others with its first acquisition
-			w.Release(w.Acquire(bg, c.SpinLock("first", nil)))
+			w.Release(w.Acquire(bg, redisson.SpinLock(c, "first", nil)))
 		}
 		before := d.Subs.Load()
 		messages := 0
@@ -137,8 +139,8 @@ func TestASpinLockNeitherSubscribesNorPublishes(t *testing.T) {
 			for range 4 {
 				wg.Go(func() {
 					for range 20 {
-						h := w.Acquire(bg, c.SpinLock("orders", nil))
-						inner := w.Acquire(h.Context(), c.SpinLock("orders", nil))
+						h := w.Acquire(bg, redisson.SpinLock(c, "orders", nil))
+						inner := w.Acquire(h.Context(), redisson.SpinLock(c, "orders", nil))
 						time.Sleep(time.Millisecond)
 						w.Release(inner)
 						w.Release(h)
@@ -147,8 +149,8 @@ func TestASpinLockNeitherSubscribesNorPublishes(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		h := w.Acquire(bg, c.SpinLock("orders", nil))
-		if ok, err := other.SpinLock("orders", nil).ForceRelease(bg); !ok || err != nil {
+		h := w.Acquire(bg, redisson.SpinLock(c, "orders", nil))
+		if ok, err := admin.ForceRelease(bg, redisson.SpinLock(other, "orders", nil)); !ok || err != nil {
 			t.Error(ok, err)
 		}
 		w.WantErr(h.Release(bg), redlatch.ErrLost)
@@ -169,7 +171,7 @@ func TestASpinLockNeitherSubscribesNorPublishes(t *testing.T) {
 func TestGoroutinesLineUpForASpinLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		l := c.SpinLock("orders", redlatch.ConstantBackoff(50*time.Millisecond))
+		l := redisson.SpinLock(c, "orders", redisson.Constant(50*time.Millisecond))
 		h := w.Acquire(bg, l)
 		var order []int
 		var wg sync.WaitGroup
@@ -210,7 +212,7 @@ func TestASpinLockIsYieldedToOtherProcesses(t *testing.T) {
 						return
 					default:
 					}
-					h := w.Acquire(bg, c.SpinLock("orders", nil))
+					h := w.Acquire(bg, redisson.SpinLock(c, "orders", nil))
 					time.Sleep(time.Millisecond)
 					w.Release(h)
 				}
@@ -220,7 +222,7 @@ func TestASpinLockIsYieldedToOtherProcesses(t *testing.T) {
 		worst := time.Duration(0)
 		for range 20 {
 			start := time.Now()
-			h := w.Acquire(bg, other.SpinLock("orders", redlatch.ConstantBackoff(4*time.Millisecond)))
+			h := w.Acquire(bg, redisson.SpinLock(other, "orders", redisson.Constant(4*time.Millisecond)))
 			worst = max(worst, time.Since(start))
 			w.Release(h)
 		}
@@ -238,7 +240,7 @@ func TestASpinLockIsYieldedToOtherProcesses(t *testing.T) {
 func TestAPlainLockIsNotHandedOverByASpinLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		spin := w.Acquire(bg, c.SpinLock("orders", nil))
+		spin := w.Acquire(bg, redisson.SpinLock(c, "orders", nil))
 		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("orders")) })
 		synctest.Wait()
 		w.Release(spin)
@@ -261,7 +263,7 @@ func TestABackoffThatPanicsLeavesTheOthersTheirWay(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, other.Lock("orders"))
-		bad := c.SpinLock("orders", func(int) time.Duration { panic("no idea") })
+		bad := redisson.SpinLock(c, "orders", func(int) time.Duration { panic("no idea") })
 		func() {
 			defer func() {
 				if r := recover(); r != "no idea" {
@@ -281,8 +283,8 @@ func TestWhoSpinsTriesOnceMoreBeforeItsWaitIsOver(t *testing.T) {
 	busy := 0
 	for at := range 20 {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			h := w.Acquire(bg, w.Client(redlatch.Config{}).SpinLock("orders", nil))
-			l := w.ClientOver(5*time.Millisecond, redlatch.Config{}).SpinLock("orders", nil)
+			h := w.Acquire(bg, redisson.SpinLock(w.Client(redlatch.Config{}), "orders", nil))
+			l := redisson.SpinLock(w.ClientOver(5*time.Millisecond, redlatch.Config{}), "orders", nil)
 			wait := 500*time.Millisecond + time.Duration(at)*7*time.Millisecond
 			got := locktest.Later(func() locktest.Outcome {
 				h, err := l.TryAcquire(bg, wait)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/standstill"
@@ -234,7 +235,7 @@ var stories = map[string]struct {
 
 	"somebody releases a lock by force": {func(s story) {
 		h := s.hold(s.T, "orders")
-		if _, err := s.client.Lock("orders").ForceRelease(bg); err != nil {
+		if _, err := admin.ForceRelease(bg, s.client.Lock("orders")); err != nil {
 			s.Error(err)
 		}
 		s.awaitLoss(h, redlatch.LostRevoked)

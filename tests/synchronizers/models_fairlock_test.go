@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -240,7 +241,7 @@ func (m *fairModel) run() {
 			c.dead = true
 			c.mu.Unlock()
 		case 1: // somebody forces
-			_, _ = m.clients[0].FairLock("orders").ForceRelease(bg)
+			_, _ = admin.ForceRelease(bg, m.clients[0].FairLock("orders"))
 		}
 	}
 	wg.Wait()

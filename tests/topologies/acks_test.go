@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -132,8 +133,8 @@ func TestASilentReplica(t *testing.T) {
 		}
 		outer := s.acquire(c.Lock("outer"), ctx)
 		locks := map[string]*redlatch.Lock{
-			"lock": c.Lock("lock"), "fair": c.FairLock("fair"), "fenced": c.Lock("fenced", redlatch.Fenced()), "spin": c.SpinLock("spin", nil),
-			"write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": c.GroupLock("group", []string{"x"}),
+			"lock": c.Lock("lock"), "fair": c.FairLock("fair"), "fenced": c.Lock("fenced", redlatch.Fenced()), "spin": redisson.SpinLock(c, "spin", nil),
+			"write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": redisson.GroupLock(c, "group", []string{"x"}),
 		}
 
 		s.replica.Pause()

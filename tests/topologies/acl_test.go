@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/internal/acl"
@@ -195,12 +196,14 @@ func work(t *testing.T, d driver.Redis, mode redlatch.PubSub, name string) {
 	p := &pair{T: t, ctx: ctx, a: a, b: b, name: name}
 	p.rest(d)
 	for _, list := range []func(context.Context, string) error{
-		func(ctx context.Context, pattern string) error { return errors.Join(listed(a.Locks(ctx, pattern))...) },
 		func(ctx context.Context, pattern string) error {
-			return errors.Join(listed(a.Objects(ctx, pattern))...)
+			return errors.Join(listed(admin.New(a).Locks(ctx, pattern))...)
 		},
 		func(ctx context.Context, pattern string) error {
-			return errors.Join(listed(a.Counters(ctx, pattern))...)
+			return errors.Join(listed(admin.New(a).Objects(ctx, pattern))...)
+		},
+		func(ctx context.Context, pattern string) error {
+			return errors.Join(listed(admin.New(a).Counters(ctx, pattern))...)
 		},
 	} {
 		p.must("a list", list(ctx, appPrefix+"*"))
@@ -242,7 +245,7 @@ func (p *pair) rest(d driver.Redis) {
 	permit, err := p.a.ExpirableSemaphore(p.name+":permits", redlatch.Lease(time.Minute)).Acquire(p.ctx)
 	p.must("Acquire", err)
 	for _, name := range []string{":permits", ":rw", ":fair", ":none"} {
-		_, err = p.b.Info(p.ctx, p.name+name)
+		_, err = admin.New(p.b).Info(p.ctx, p.name+name)
 		p.must("Info", err)
 	}
 	p.must("Release", permit.Release(p.ctx))

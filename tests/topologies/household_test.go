@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -85,7 +86,9 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 	h.lock("lock", func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) })
 	h.lock("lease", func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }, redlatch.Lease(longLease))
 	h.lock("fair", func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name) })
-	h.lock("group", func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, []string{"x", "y"}) })
+	h.lock("group", func(c *redlatch.Client, name string) *redlatch.Lock {
+		return redisson.GroupLock(c, name, []string{"x", "y"})
+	})
 	h.lock("write", func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() })
 	h.lock("read", func(c *redlatch.Client, name string) *redlatch.Lock {
 		if c == h.b {

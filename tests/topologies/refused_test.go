@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -62,7 +63,7 @@ func (h *household) nestAndLineUp() (passOn func()) {
 		SlowWait:        time.Millisecond,
 	})
 	observe.Add(c, observe.Hooks{SlowWait: func(observe.SlowWaitEvent) { waiting <- struct{}{} }})
-	locks := []*redlatch.Lock{c.Lock(h.of("nest")), c.ReadWriteLock(h.of("nest-write")).Write(), c.GroupLock(h.of("nest-group"), []string{"x"})}
+	locks := []*redlatch.Lock{c.Lock(h.of("nest")), c.ReadWriteLock(h.of("nest-write")).Write(), redisson.GroupLock(c, h.of("nest-group"), []string{"x"})}
 	got := make(chan error, len(locks))
 	var holds [][2]*redlatch.Hold
 	begun := time.Now()

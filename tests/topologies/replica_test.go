@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -38,7 +39,7 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 			ctx := t.Context()
 			holds := map[string]*redlatch.Hold{}
 			for kind, l := range map[string]*redlatch.Lock{
-				"lock": c.Lock("lock"), "write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": c.GroupLock("group", []string{"x"}),
+				"lock": c.Lock("lock"), "write": c.ReadWriteLock("write").Write(), "read": c.ReadWriteLock("read").Read(), "group": redisson.GroupLock(c, "group", []string{"x"}),
 			} {
 				if holds[kind], err = l.Acquire(ctx); err != nil {
 					t.Fatal(kind, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -99,9 +100,11 @@ var kept = map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
 	"Lock":       func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) },
 	"FencedLock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name, redlatch.Fenced()) },
 	"FairLock":   func(c *redlatch.Client, name string) *redlatch.Lock { return c.FairLock(name) },
-	"GroupLock":  func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, []string{"x", "y"}) },
-	"read":       func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Read() },
-	"write":      func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() },
+	"GroupLock": func(c *redlatch.Client, name string) *redlatch.Lock {
+		return redisson.GroupLock(c, name, []string{"x", "y"})
+	},
+	"read":  func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Read() },
+	"write": func(c *redlatch.Client, name string) *redlatch.Lock { return c.ReadWriteLock(name).Write() },
 	"preferring": func(c *redlatch.Client, name string) *redlatch.Lock {
 		return c.ReadWriteLock(name).PreferWriters().Read()
 	},

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -57,14 +59,16 @@ var types = []struct {
 	}},
 	{"SpinLock", func(p *pair) {
 		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock {
-			return c.SpinLock(name, redlatch.ConstantBackoff(5*time.Millisecond))
+			return redisson.SpinLock(c, name, redisson.Constant(5*time.Millisecond))
 		})
 	}},
 	{"StripedLock", func(p *pair) {
 		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.StripedLock(name, 16).For("key") })
 	}},
 	{"GroupLock", func(p *pair) {
-		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock { return c.GroupLock(name, []string{"x", "y"}) })
+		p.lock(func(c *redlatch.Client, name string) *redlatch.Lock {
+			return redisson.GroupLock(c, name, []string{"x", "y"})
+		})
 	}},
 	{"MultiLock", (*pair).multi},
 	{"RedLock", (*pair).red},
@@ -193,7 +197,7 @@ func (p *pair) order() {
 			done <- h.Release(p.ctx)
 		}()
 		p.eventually("it stands in the queue", func() bool {
-			info, err := p.a.Info(p.ctx, name)
+			info, err := admin.New(p.a).Info(p.ctx, name)
 			p.must("Info", err)
 			return len(info.Queue) == i+1
 		})
@@ -363,7 +367,7 @@ func (p *pair) inspect() {
 		holds = append(holds, p.acquire(p.a.Lock(name)))
 	}
 	var got []string
-	for info, err := range p.b.Locks(p.ctx, p.name+"-*") {
+	for info, err := range admin.New(p.b).Locks(p.ctx, p.name+"-*") {
 		p.must("Locks", err)
 		got = append(got, info.Name)
 	}
@@ -372,12 +376,12 @@ func (p *pair) inspect() {
 	if !slices.Equal(got, want) {
 		p.Errorf("found %q, want %q", got, want)
 	}
-	info, err := p.b.Info(p.ctx, want[0])
+	info, err := admin.New(p.b).Info(p.ctx, want[0])
 	p.must("Info", err)
 	if len(info.Holders) != 1 || !strings.HasPrefix(info.Holders[0].Owner, p.a.ID()) {
 		p.Errorf("Info: %+v", info)
 	}
-	ok, err := p.b.Lock(holds[0].Name()).ForceRelease(p.ctx)
+	ok, err := admin.ForceRelease(p.ctx, p.b.Lock(holds[0].Name()))
 	p.must("ForceRelease", err)
 	if !ok {
 		p.Error("ForceRelease found nobody")

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
@@ -41,7 +43,7 @@ func startFleet(t *testing.T, p drivers.Place) *fleet {
 	rw := s.a.ReadWriteLock(appPrefix + "{rw}")
 	s.held = s.hold(s.a.Lock(appPrefix + "lock"))
 	for _, l := range []*redlatch.Lock{
-		s.a.FairLock(appPrefix + "fair"), rw.Read(), s.a.GroupLock(appPrefix+"group", []string{"x", "y"}), s.a.Lock(appPrefix+"{fenced}", redlatch.Fenced()),
+		s.a.FairLock(appPrefix + "fair"), rw.Read(), redisson.GroupLock(s.a, appPrefix+"group", []string{"x", "y"}), s.a.Lock(appPrefix+"{fenced}", redlatch.Fenced()),
 	} {
 		s.hold(l)
 	}
@@ -201,7 +203,7 @@ func (s *fleet) watchedBy(t *testing.T, adapter drivers.Adapter, p drivers.Place
 		}
 	}
 	for _, name := range append(names, "none") {
-		if _, err := c.Info(t.Context(), appPrefix+name); err != nil {
+		if _, err := admin.New(c).Info(t.Context(), appPrefix+name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -216,7 +218,7 @@ func (s *fleet) watchedBy(t *testing.T, adapter drivers.Adapter, p drivers.Place
 		}
 	}
 	wantNothingRefused(t, servers)
-	freed, err := c.Lock(appPrefix + "lock").ForceRelease(t.Context())
+	freed, err := admin.ForceRelease(t.Context(), c.Lock(appPrefix+"lock"))
 	if freed || err == nil || redlatch.IsRetryable(err) || errors.Is(err, redlatch.ErrUnavailable) {
 		t.Errorf("freed %v, %v", freed, err)
 	}

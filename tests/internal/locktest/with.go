@@ -16,21 +16,18 @@ func EachWith(m *redlatch.Multi, opts ...redlatch.PlainOption) *redlatch.Multi {
 
 // With returns the same lock with these options more: for tests that are given locks of all kinds.
 func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
-	root := bridge.To()
-	client, kind, in := root.Lock(l)
-	spec, had := *in, in.Wish()
-	wish, err := root.Wish(opts)
+	in := bridge.OpenLock(l)
+	kind, spec, had := in.Kind, *in.Spec, in.Spec.Wish()
+	wish, err := bridge.Wish(opts)
 	if !wish.HasLease {
 		wish.Lease, wish.HasLease = had.Lease, had.HasLease
 	}
 	wish.AtLeast = max(wish.AtLeast, had.AtLeast)
 	wish.Fenced = wish.Fenced || had.Fenced
 	wish.NonReentrant = wish.NonReentrant || had.NonReentrant
-	if spec.Want(wish); err != nil && spec.Err() == nil {
-		spec.Refuse(err)
-	}
+	spec.Want(wish, err)
 	if kind == string(redlatch.KindLock) && wish.Fenced {
 		kind = string(redlatch.KindFenced)
 	}
-	return root.NewLock(client, kind, spec).(*redlatch.Lock) //nolint:forcetypeassert // as it says
+	return bridge.NewLock(in.Of, kind, spec, nil).(*redlatch.Lock) //nolint:forcetypeassert // as it says
 }

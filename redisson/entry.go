@@ -1,13 +1,13 @@
-package redlatch
+package redisson
 
 import "github.com/redlatch/redlatch/internal/wire"
 
 // An Entry is one entry of a Redisson object that has a lock for each of its entries: RMap, RSet, RMultimap or one of
 // their relatives. Its methods return the names of these locks, and of the semaphores and latches, for this client:
 //
-//	client.Lock(redlatch.Entry{Object: "accounts", Key: "42"}.Lock()) // accounts.getLock("42")
+//	client.Lock(redisson.Entry{Object: "accounts", Key: "42"}.Lock()) // accounts.getLock("42")
 //
-// They are whole names in Redis, which a Config.Prefix would change: use a client without one. They begin with the
+// They are whole names in Redis, which a redlatch.Config.Prefix would change: use a client without one. They begin with the
 // object's name in braces, unless it has braces itself: redlatch acl '{accounts}:' prints the rights for them, and
 // redlatch acl accounts does not.
 //
@@ -18,20 +18,20 @@ type Entry struct {
 	Key    string // the key in a map or multimap, the value in a set
 }
 
-// Lock returns the name of getLock(key), which is a Client.Lock.
+// Lock returns the name of getLock(key), for redlatch.Client.Lock.
 func (e Entry) Lock() string { return wire.Entry(e.Object, e.Key, "lock") }
 
-// FairLock returns the name of getFairLock(key), which is a Client.FairLock.
+// FairLock returns the name of getFairLock(key), for redlatch.Client.FairLock.
 func (e Entry) FairLock() string { return wire.Entry(e.Object, e.Key, "fairlock") }
 
-// ReadWriteLock returns the name of getReadWriteLock(key), which is a Client.ReadWriteLock.
+// ReadWriteLock returns the name of getReadWriteLock(key), for redlatch.Client.ReadWriteLock.
 func (e Entry) ReadWriteLock() string { return wire.Entry(e.Object, e.Key, "rw_lock") }
 
-// Semaphore returns the name of getSemaphore(key), which is a Client.Semaphore.
+// Semaphore returns the name of getSemaphore(key), for redlatch.Client.Semaphore.
 func (e Entry) Semaphore() string { return wire.Entry(e.Object, e.Key, "semaphore") }
 
-// ExpirableSemaphore returns the name of getPermitExpirableSemaphore(key), which is a
-// Client.ExpirableSemaphore.
+// ExpirableSemaphore returns the name of getPermitExpirableSemaphore(key), for
+// redlatch.Client.ExpirableSemaphore.
 func (e Entry) ExpirableSemaphore() string {
 	return wire.Entry(e.Object, e.Key, "permitexpirablesemaphore")
 }

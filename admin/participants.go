@@ -1,24 +1,13 @@
-package redlatch
+package admin
 
 import (
 	"context"
 	"time"
 
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/census"
 )
-
-// An Identity says who a client is, by its own word.
-type Identity struct {
-	Name    string            // what the program is for, such as "billing"; nothing unless it is set
-	Program string            // zero means the base name of the running program
-	Host    string            // zero means the name that the operating system has
-	PID     int               // zero means that of the process
-	Labels  map[string]string // at most 16; nothing unless they are set
-}
-
-// String returns "billing@host-7 pid 4121": the name, or else the program, the host
-// and the process. What is not known is left out.
-func (i Identity) String() string { return census.Identity(i).String() }
 
 // A Question says what Participants asks for: claims on names that match the pattern,
 // and those that have one of the names or owner ids. The zero value is about all. It
@@ -63,10 +52,10 @@ type Participants struct {
 
 // A Participant is one client.
 type Participant struct {
-	Client   string   // its UUID
-	Identity Identity // who it says it is; zero if it does not
-	Redlatch bool     // whether it is a client of redlatch; else it is one of Redisson's
-	Answered bool     // it has answered; else all that is known of it is what Redis has
+	Client   string            // its UUID
+	Identity redlatch.Identity // who it says it is; zero if it does not
+	Redlatch bool              // whether it is a client of redlatch; else it is one of Redisson's
+	Answered bool              // it has answered; else all that is known of it is what Redis has
 	Held     []Claim
 	Waiting  []Claim
 	Lost     []Claim // what it has lost within an hour, the newest first, 16 at most
@@ -77,16 +66,16 @@ type Participant struct {
 // texts are as the client has sent them: a name may have any byte.
 type Claim struct {
 	Name, Mode string
-	Kind       Kind          // as the client has sent it, known or not
-	Owner      string        // as it stands in Redis; empty if it has none
-	For        time.Duration // for how long it has held or waited, or how long ago it lost it, when it said so; -1 if that is not known
-	Left       time.Duration // for how long it holds or waits at most; -1 if that is not known
-	Renewed    bool          // the watchdog renews it
-	Token      int64         // its fencing token; 0 if it has none
-	Count      int           // how often it has entered, or how many permits it has
-	Site       string        // file:line, if the client has Config.CallSites
-	Under      []string      // of a waiter: the owner ids as which it holds something meanwhile
-	Reason     LossReason    // how it was lost, if it was
+	Kind       redlatch.Kind       // as the client has sent it, known or not
+	Owner      string              // as it stands in Redis; empty if it has none
+	For        time.Duration       // for how long it has held or waited, or how long ago it lost it, when it said so; -1 if that is not known
+	Left       time.Duration       // for how long it holds or waits at most; -1 if that is not known
+	Renewed    bool                // the watchdog renews it
+	Token      int64               // its fencing token; 0 if it has none
+	Count      int                 // how often it has entered, or how many permits it has
+	Site       string              // file:line, if the client has redlatch.Config.CallSites
+	Under      []string            // of a waiter: the owner ids as which it holds something meanwhile
+	Reason     redlatch.LossReason // how it was lost, if it was
 	Evidence   Evidence
 }
 
@@ -113,7 +102,7 @@ type CircularWait struct {
 	Name     string
 	Holder   string
 	Waited   time.Duration // so far
-	WaitSite string        // file:line of the wait, if the client has Config.CallSites
+	WaitSite string        // file:line of the wait, if the client has redlatch.Config.CallSites
 	HoldSite string        // file:line at which Holder got Name, if its client has that
 }
 
@@ -142,35 +131,31 @@ func (w CircularWait) String() string { return census.Wait(w).String() }
 // possible deadlocks by observe.Hooks.PossibleDeadlock and in the log.
 //
 // If ctx ends before that, Participants returns what it has learnt, and the context's
-// error. It fails with ErrUnavailable if the server does not answer, and with the server's
+// error. It fails with redlatch.ErrUnavailable if the server does not answer, and with the server's
 // refusal if the user may not use the channels redlatch_ask and redlatch_answer.
-func (c *Client) Participants(ctx context.Context, q Question) (Participants, error) {
-	if err := c.usable(ctx, nil); err != nil {
+func (a *Admin) Participants(ctx context.Context, q Question) (Participants, error) {
+	e := a.client
+	if err := e.Usable(ctx, nil); err != nil {
 		return Participants{Silent: -1}, err
 	}
 	question := census.Question{Owners: q.Owners, Spread: q.Spread}
 	for _, name := range q.Names {
-		question.Names = append(question.Names, c.server.Key(name))
+		question.Names = append(question.Names, e.Server.Key(name))
 	}
 	if q.Pattern != "" || len(q.Names)+len(q.Owners) == 0 {
-		question.Glob = c.server.Pattern(q.Pattern)
+		question.Glob = e.Server.Pattern(q.Pattern)
 	}
-	answers, err := c.census.Ask(ctx, question)
+	answers, err := e.Census.Ask(ctx, question)
+	e.Census.TellDeadlocks(question, answers.Waits, e.Locks.SlowWait)
 	p := Participants{
 		At: answers.At, Silent: answers.Silent(), Ignored: answers.Ignored, Others: map[string]int{},
-		name: c.server.Name, waits: answers.Waits, slowWait: c.cfg.SlowWait,
+		name: e.Server.Name, waits: answers.Waits, slowWait: e.Locks.SlowWait,
 	}
-	for _, circle := range c.census.Deadlocks(question, answers.Waits, c.cfg.SlowWait) {
-		for i := range circle {
-			circle[i].Name = c.server.Name(circle[i].Name)
-		}
-		c.report.possibleDeadlock(circle)
-	}
-	for _, a := range answers.All {
-		p.Clients = append(p.Clients, c.participantOf(a))
+	for _, answer := range answers.All {
+		p.Clients = append(p.Clients, participantOf(e, answer))
 	}
 	for _, o := range answers.Objects {
-		info := c.infoOf(o.Info)
+		info := infoOf(e, o.Info)
 		p.Objects = append(p.Objects, info)
 		if o.Others >= 0 {
 			p.Others[info.Name] = o.Others
@@ -180,7 +165,7 @@ func (c *Client) Participants(ctx context.Context, q Question) (Participants, er
 }
 
 // PossibleDeadlocks returns circles of waits that stood in p and in what was asked
-// earlier, more than Config.SlowWait before: in each of them the holder of what one waits
+// earlier, more than redlatch.Config.SlowWait before: in each of them the holder of what one waits
 // for waits for what the next one holds. That is no proof: a caller may give up, answers may
 // lie, and whoever holds a lock may release it from a goroutine that does not wait. The
 // holders are those that Redis has. Nothing is done about them. Without earlier answers that are
@@ -208,12 +193,12 @@ func (p Participants) circulars(circles [][]census.Wait) (all [][]CircularWait) 
 	return all
 }
 
-func (c *Client) participantOf(a census.Answer) Participant {
-	p := Participant{Client: a.Client, Identity: Identity(a.Identity), Redlatch: a.Redlatch, Answered: a.Answered, Omitted: a.Left}
+func participantOf(e *bridge.Engines, a census.Answer) Participant {
+	p := Participant{Client: a.Client, Identity: redlatch.Identity(a.Identity), Redlatch: a.Redlatch, Answered: a.Answered, Omitted: a.Left}
 	for _, x := range a.Claims {
 		claim := Claim{
-			Name: c.server.Name(x.Name), Kind: Kind(x.Kind), Mode: x.Mode, Owner: x.Owner, For: x.For, Left: x.Left, Renewed: x.Renewed, Token: x.Token,
-			Count: x.Count, Site: x.Site, Under: x.Under, Reason: LossReason(x.Lost), Evidence: evidence[x.Evidence],
+			Name: e.Server.Name(x.Name), Kind: redlatch.Kind(x.Kind), Mode: x.Mode, Owner: x.Owner, For: x.For, Left: x.Left, Renewed: x.Renewed, Token: x.Token,
+			Count: x.Count, Site: x.Site, Under: x.Under, Reason: redlatch.LossReason(x.Lost), Evidence: evidence[x.Evidence],
 		}
 		switch {
 		case x.Waits:

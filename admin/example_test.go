@@ -1,0 +1,49 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+)
+
+func ExampleAdmin_Locks() {
+	for info, err := range admin.New(newClient()).Locks(context.Background(), "orders:*") {
+		if err != nil {
+			log.Print(err)
+			return
+		}
+		fmt.Println(info.Name, info.Holders[0].Owner, info.TTL)
+	}
+}
+
+// Who has had the lock for how long, by the word of its client.
+func ExampleAdmin_Participants() {
+	p, err := admin.New(newClient()).Participants(context.Background(), admin.Question{Names: []string{"orders:42"}})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	for _, client := range p.Clients {
+		for _, claim := range client.Held {
+			fmt.Println(client.Identity, "has it for", claim.For)
+		}
+	}
+}
+
+// A holder that hangs is told that its hold is lost, and the lock is free.
+func ExampleForceRelease() {
+	ctx, lock := context.Background(), newClient().Lock("orders:42")
+	info, err := admin.LockInfo(ctx, lock)
+	if err == nil && info.Held() {
+		_, err = admin.ForceRelease(ctx, lock)
+	}
+	if errors.Is(err, redlatch.ErrUnavailable) {
+		log.Print("nobody knows whether it is free: ", err)
+	}
+}
+
+func newClient() *redlatch.Client { return nil }

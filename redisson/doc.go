@@ -1,0 +1,7 @@
+// Package redisson has what only matters to programs that share locks with services that use Redisson: its locks of many
+// values ([GroupLock]), its locks that are tried again and again ([SpinLock]), and the names of the locks that its maps,
+// sets and multimaps have for their entries ([Entry]).
+//
+// What must agree with those services stands in the Config of package redlatch: WatchdogTimeout, and the fields of
+// Config.Redisson. Package redissonyaml reads Redisson's file.
+package redisson
