@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // claimsOf yields what a client tells who asks.
@@ -313,10 +314,10 @@ func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
 func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
 	for kind, wait := range map[redlatch.Kind]func(c *redlatch.Client, ctx context.Context) error{
 		redlatch.KindSemaphore: func(c *redlatch.Client, ctx context.Context) error {
-			return c.Semaphore("x").TryAcquire(ctx, 3, time.Hour)
+			return semaphore.New(c, "x", 0).TryAcquire(ctx, 3, time.Hour)
 		},
 		redlatch.KindExpirable: func(c *redlatch.Client, ctx context.Context) error {
-			_, err := c.ExpirableSemaphore("x").TryAcquireMany(ctx, 3, time.Hour)
+			_, err := semaphore.NewExpirable(c, "x", 0).TryAcquireMany(ctx, 3, time.Hour)
 			return err
 		},
 		redlatch.KindRateLimiter: func(c *redlatch.Client, ctx context.Context) error {
@@ -392,12 +393,12 @@ func showsWhoWaits(t *testing.T, kind redlatch.Kind, sited bool, wait func(c *re
 func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := asked(t, redlatch.Config{})
-		s := c.ExpirableSemaphore("pool")
+		s := semaphore.NewExpirable(c, "pool", 0)
 		kept, err := s.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		leased, err := c.ExpirableSemaphore(s.Name(), redlatch.Lease(10*time.Second)).Acquire(t.Context())
+		leased, err := semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(10*time.Second)).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +415,7 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 		if len(holds) != 2 || len(waits) != 1 || !slices.Equal(waits[0].Under, []string{leased.ID(), kept.ID()}) {
 			t.Fatalf("held %+v, waited for %+v", holds, waits)
 		}
-		for i, want := range []*redlatch.Permit{leased, kept} {
+		for i, want := range []*semaphore.Permit{leased, kept} {
 			h := holds[i]
 			if h.Name != "pool" || redlatch.Kind(h.Kind) != redlatch.KindExpirable || h.Owner != want.ID() || !h.Until.Equal(want.Expires()) || h.Renewed != (i == 1) || h.Count != 1 || !inThisFile(h.Site.String()) {
 				t.Errorf("held: %+v at %v", h, h.Site)
@@ -448,9 +449,9 @@ func TestTenThousandWaitersAreNotCopied(t *testing.T) {
 			_, err := c.ReadWriteLock("x").Read().Acquire(ctx)
 			return err
 		},
-		"semaphore": func(c *redlatch.Client, ctx context.Context) error { return c.Semaphore("x").Acquire(ctx, 1) },
+		"semaphore": func(c *redlatch.Client, ctx context.Context) error { return semaphore.New(c, "x", 0).Acquire(ctx, 1) },
 		"permits": func(c *redlatch.Client, ctx context.Context) error {
-			_, err := c.ExpirableSemaphore("x").Acquire(ctx)
+			_, err := semaphore.NewExpirable(c, "x", 0).Acquire(ctx)
 			return err
 		},
 		"limiter": func(c *redlatch.Client, ctx context.Context) error {
@@ -536,15 +537,15 @@ func TestAskingStopsNobody(t *testing.T) {
 					_, _ = c.Lock("x").TryAcquire(h.Context(), 0)
 					_ = h.Release(ctx)
 				}
-				if p, err := c.ExpirableSemaphore("pool").Acquire(in); err != nil {
+				if p, err := semaphore.NewExpirable(c, "pool", 0).Acquire(in); err != nil {
 					t.Error(err)
 				} else {
 					_ = p.Release(ctx)
 				}
-				if err := c.Semaphore("ports").Acquire(in, 1); err != nil {
+				if err := semaphore.New(c, "ports", 0).Acquire(in, 1); err != nil {
 					t.Error(err)
 				} else {
-					_ = c.Semaphore("ports").Release(ctx, 1)
+					_ = semaphore.New(c, "ports", 0).Release(ctx, 1)
 				}
 				_ = ratelimit.New(c, "api", ratelimit.Rate{}).Acquire(in, 1)
 				_ = latch.New(c, "latch").Wait(in)

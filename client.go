@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/barrier"
 	"github.com/redlatch/redlatch/internal/bridge"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/election"
 	"github.com/redlatch/redlatch/internal/handoff"
@@ -115,7 +116,15 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	})
 	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.Redisson.MaxClockSkew})
 	c.polls = poll.New(c.server)
-	c.semaphores = permit.New(c.permitOptions())
+	c.semaphores = permit.New(permit.Options{
+		Server: c.server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
+		Local: !cfg.NoHandOff, MaxHold: cfg.MaxHold, Skew: cfg.Redisson.MaxClockSkew,
+		Errors: permit.Errors{
+			Busy: semaphoreBusy, NoPermit: permitBusy, Unset: noPermits("semaphore.New"), NotSet: noPermits("semaphore.NewExpirable"),
+			NotHeld: permitsNotHeld, Lost: permitLost,
+		},
+		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
+	})
 	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
 	c.control = revoke.New(c.locks)
 	c.census = census.Start(census.Options{
@@ -130,7 +139,8 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 			Server: c.server, Polls: c.polls, ID: c.id, NewID: c.locks.NewID, Join: c.locks.Join, Part: c.locks.Part,
 		}),
 		Control: c.control, Inspector: c.inspector, Census: c.census,
-		Observe: c.report.observe,
+		Observe: c.report.observe, Begin: c.report.observed,
+		Campaign: c.campaign, EndedBy: endedBy,
 	}
 	return c, nil
 }
@@ -156,6 +166,12 @@ func (c *Client) appears() {
 	c.census.Note()
 }
 
+// campaign acquires the lock of an election, and returns the context with which it was acquired.
+func (c *Client) campaign(ctx context.Context, of lock.Spec, at callsite.Site) (context.Context, election.Hold, error) {
+	l := &Lock{c: c, kind: KindFenced, spec: of}
+	return l.acquire(ctx, args.Patience{}, at)
+}
+
 // ID returns the client's UUID, the first part of every owner field it writes.
 func (c *Client) ID() string { return c.id }
 
@@ -169,7 +185,7 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 //
 //   - Nothing is acquired any longer: callers that wait, or begin to wait, get ErrClosed. So
 //     does a holder that wants another lock, or re-enters its own.
-//   - Holds, permits and calls of Semaphore.Do go on: they are renewed, and their contexts live. Release, Extend, and
+//   - Holds, permits and calls of semaphore.Semaphore.Do go on: they are renewed, and their contexts live. Release, Extend, and
 //     what gives back, counts or asks work as before. But the term of a leader, which has no end, ends at once (ErrClosed).
 //   - When everything is released, and the server has confirmed that, the client is closed, and Shutdown returns what Close does.
 //   - If ctx ends before, the contexts of what is left end with ErrClosed as their cause, and holders have
@@ -177,7 +193,7 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 //     Shutdown returns what Close does. Else it closes the client all the same, and returns ctx's error,
 //     which says what was left: holds and permits to their TTL; permits of Semaphore.Do may be lost.
 //
-// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or a detached Permit. Close ends a running Shutdown.
+// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or a detached permit. Close ends a running Shutdown.
 // A section that itself calls Shutdown with a context that never ends waits for itself for ever.
 //
 // Shut an HTTP server whose handlers use the client down before the client, so that requests in flight still get the locks

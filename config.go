@@ -67,7 +67,7 @@ type Config struct {
 	// acquires any more. The tokens of a lock that is acquired again later go on from the
 	// server's clock in microseconds, so they still rise. Redisson does not do that: if
 	// Java acquires the same fenced locks, leave TokenTTL at zero, which means for ever. At
-	// least one minute. The numbers of an Election's terms are remembered for ever, unless
+	// least one minute. The numbers of an election's terms are remembered for ever, unless
 	// a Lock of its name with Fenced has a TokenTTL.
 	TokenTTL time.Duration
 
@@ -127,7 +127,7 @@ type Redisson struct {
 
 	// MaxClockSkew is by how much the clock of a Redisson client may differ from the
 	// server's. Redisson judges by its own clock whether a value of a redisson.GroupLock is
-	// still held, or a permit of an ExpirableSemaphore. redlatch writes such times later
+	// still held, or a permit with a lease. redlatch writes such times later
 	// by MaxClockSkew, and believes those of Redisson's groups longer by as much. Zero
 	// means 1 second; negative means that there is no Redisson client, or that its clock
 	// is the server's.

@@ -64,14 +64,15 @@
 //
 // These are not locks, and nobody owns them:
 //
-//   - [Client.Semaphore]: a number of permits. What a process holds when it
-//     crashes is lost.
-//   - [Client.ExpirableSemaphore]: permits with leases. Each is a [Permit], which
-//     ends as a Hold does; a crash gives it back.
-//   - package latch: callers wait until something has happened so many times.
-//   - package barrier: so many callers wait for one another, again and again.
+//   - Package semaphore: a number of permits. What a process holds when it
+//     crashes is lost. Or permits with leases, each of which ends as a Hold does; a crash
+//     gives it back.
+//   - Package latch: callers wait until something has happened so many times.
+//   - Package barrier: so many callers wait for one another, again and again.
 //     Redisson has none.
-//   - package ratelimit: so many permits in any interval.
+//   - Package ratelimit: so many permits in any interval.
+//
+// Package election lets one process lead at a time.
 //
 // A repeated or late request of theirs counts once, unless the server is silent
 // for minutes; docs/guarantees.md says what becomes of it then.

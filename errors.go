@@ -40,8 +40,8 @@ var (
 	ErrInvalid = invalid.Err
 
 	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for
-	// ever: an ExpirableSemaphore without permits (call TrySetPermits, or WithPermits), a
-	// ratelimit.Limiter without a rate (call TrySetRate, or give ratelimit.New one).
+	// ever: a semaphore without a number of permits (call TrySetPermits, or give the number to semaphore.New or
+	// semaphore.NewExpirable), a ratelimit.Limiter without a rate (call TrySetRate, or give ratelimit.New one).
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
 	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so
@@ -269,6 +269,33 @@ func (r LossReason) sentence() string {
 
 // Is reports that a LostError is ErrLost.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+func semaphoreBusy(name string, owed int, cause error) error {
+	return &BusyError{Name: name, Kind: KindSemaphore, Owed: owed, Cause: cause}
+}
+
+func permitBusy(name string, first time.Duration, owed int, cause error) error {
+	return &BusyError{Name: name, Kind: KindExpirable, TTL: first, Owed: owed, Cause: cause}
+}
+
+// noPermits returns what makes the error of those who acquire of a semaphore that nobody has set up; by is what returns
+// such a semaphore.
+func noPermits(by string) func(name string) error {
+	return func(name string) error {
+		return fmt.Errorf("%w: nobody has set how many permits semaphore %q has, or it was removed; call TrySetPermits, or give %s the number", ErrUninitialized, name, by)
+	}
+}
+
+func permitsNotHeld(name string, ids []string) error {
+	if len(ids) == 1 {
+		return fmt.Errorf("%w: permit %x of semaphore %q has been released, has expired, or never was", ErrNotHeld, ids[0], name)
+	}
+	return fmt.Errorf("%w: of %d permits of semaphore %q at least one has been released, has expired, or never was; none was released", ErrNotHeld, len(ids), name)
+}
+
+func permitLost(name, id string, reason holdctx.Reason, confirmed time.Time) error {
+	return &LostError{Name: name, Kind: KindExpirable, Owner: id, Reason: LossReason(reason), Confirmed: confirmed}
+}
 
 // IsRetryable reports whether the same call may succeed later without anybody
 // changing anything: the lock was busy, its replicas were silent, or the server

@@ -17,14 +17,16 @@ var misuses = []struct{ call, says string }{
 	{`c.StripedLock("x", 3, redlatch.MinHold(d), redlatch.Lease(d))`, ""},
 	{`c.FairLock("x", redlatch.Lease(d), redlatch.Fenced(), redlatch.NonReentrant())`, ""},
 	{`c.ReadWriteLock("x", redlatch.Lease(d), redlatch.Fenced(), redlatch.NonReentrant())`, ""},
-	{`c.ExpirableSemaphore("x", redlatch.Lease(d))`, ""},
+	{`semaphore.NewExpirable(c, "x", 0, redlatch.Lease(d))`, ""},
 
 	{`c.FairLock("x", redlatch.MinHold(d))`, "cannot use redlatch.MinHold(d) (value of interface type redlatch.PlainOption) as redlatch.LockOption value in argument to c.FairLock: redlatch.PlainOption does not implement redlatch.LockOption (missing method forEveryLock)"},
 	{`c.ReadWriteLock("x", redlatch.MinHold(d))`, "argument to c.ReadWriteLock: redlatch.PlainOption does not implement redlatch.LockOption (missing method forEveryLock)"},
-	{`c.GroupLock("x", nil, redlatch.MinHold(d))`, "argument to c.GroupLock: redlatch.PlainOption does not implement redlatch.LockOption (missing method forEveryLock)"},
-	{`c.ExpirableSemaphore("x", redlatch.MinHold(d))`, "redlatch.PlainOption does not implement redlatch.HoldOption (missing method forEveryHold)"},
-	{`c.ExpirableSemaphore("x", redlatch.Fenced())`, "redlatch.LockOption does not implement redlatch.HoldOption (missing method forEveryHold)"},
-	{`c.ExpirableSemaphore("x", redlatch.NonReentrant())`, "redlatch.LockOption does not implement redlatch.HoldOption (missing method forEveryHold)"},
+	{`redisson.SpinLock(c, "x", nil, redlatch.MinHold(d))`, ""},
+	{`redisson.GroupLock(c, "x", nil, redlatch.Lease(d), redlatch.Fenced())`, ""},
+	{`redisson.GroupLock(c, "x", nil, redlatch.MinHold(d))`, "argument to redisson.GroupLock: redlatch.PlainOption does not implement redlatch.LockOption (missing method forEveryLock)"},
+	{`semaphore.NewExpirable(c, "x", 0, redlatch.MinHold(d))`, "redlatch.PlainOption does not implement redlatch.HoldOption (missing method forEveryHold)"},
+	{`semaphore.NewExpirable(c, "x", 0, redlatch.Fenced())`, "redlatch.LockOption does not implement redlatch.HoldOption (missing method forEveryHold)"},
+	{`semaphore.NewExpirable(c, "x", 0, redlatch.NonReentrant())`, "redlatch.LockOption does not implement redlatch.HoldOption (missing method forEveryHold)"},
 	{`c.Lock("x", d)`, "Duration does not implement redlatch.PlainOption (missing method forPlainLock)"},
 	{`c.Lock("x", redlatch.Lease)`, "redlatch.HoldOption does not implement redlatch.PlainOption (missing method forPlainLock)"},
 	{`c.Lock("x").Acquire(ctx, redlatch.Lease(d))`, "too many arguments in call to c.Lock(\"x\").Acquire"},
@@ -37,13 +39,13 @@ var misuses = []struct{ call, says string }{
 	{`redlatch.MultiLock(c.Lock("x")).Acquire(ctx, redlatch.Lease(d))`, "too many arguments in call to redlatch.MultiLock"},
 	{`redlatch.MultiLock(c.Lock("x"), redlatch.Lease(d))`, "cannot use redlatch.Lease(d) (value of interface type redlatch.HoldOption) as *redlatch.Lock value in argument to redlatch.MultiLock"},
 	{`redlatch.MultiLock(c.ReadWriteLock("x"))`, "as *redlatch.Lock value in argument to redlatch.MultiLock"},
-	{`c.Semaphore("x").Acquire(ctx, 1, redlatch.Lease(d))`, "too many arguments in call to c.Semaphore(\"x\").Acquire"},
+	{`semaphore.New(c, "x", 1).Acquire(ctx, 1, redlatch.Lease(d))`, "too many arguments in call to semaphore.New(c, \"x\", 1).Acquire"},
 }
 
 // An option that is wrong for a lock was told when the program ran, if that line ever did.
 func TestTheCompilerRefusesAnOptionWhereItMeansNothing(t *testing.T) {
 	program := strings.Builder{}
-	program.WriteString("package main\nimport (\"context\"; \"time\"; \"github.com/redlatch/redlatch\")\nfunc main() {}\n" +
+	program.WriteString("package main\nimport (\"context\"; \"time\"; \"github.com/redlatch/redlatch\"; \"github.com/redlatch/redlatch/redisson\"; \"github.com/redlatch/redlatch/semaphore\")\nfunc main() {}\n" +
 		"func _(c *redlatch.Client, ctx context.Context, d time.Duration, f func(context.Context) error) {\n")
 	first := strings.Count(program.String(), "\n") + 1
 	for _, m := range misuses {

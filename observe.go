@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/barrier"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -84,8 +85,19 @@ func (a *acquisition) multi(g *multi.Hold, err error) {
 	a.watch(g)
 }
 
-// permits tells how it went with permits that have leases. Each ends by itself.
-func (a *acquisition) permits(ps []*permit.Permit, err error) {
+// observed is begin for the packages beside this one.
+func (r *reporter) observed(ctx context.Context, of hooks.Acquisition, tries bool) bridge.Observed {
+	return r.begin(ctx, of, tries)
+}
+
+// Context returns the context to go on with.
+func (a *acquisition) Context() context.Context { return a.ctx }
+
+// Counted tells how it went with what nobody holds.
+func (a *acquisition) Counted(handedOff bool, err error) { a.end(success(handedOff, false), 0, err) }
+
+// Permits tells how it went with permits that have leases. Each ends by itself.
+func (a *acquisition) Permits(ps []*permit.Permit, err error) {
 	if err != nil {
 		a.end("", 0, err)
 		return

@@ -4,7 +4,7 @@ import "fmt"
 
 // Acks says whether replicas have to acknowledge what an acquisition wrote before it counts.
 //
-// It applies to locks of every kind, to Semaphores and to ExpirableSemaphores,
+// It applies to locks of every kind, to semaphores of both kinds,
 // and to their re-entries; latches, barriers and rate limiters do not wait for
 // replicas, as Redisson's do not. If too few acknowledge in time what was acquired
 // is given back, a re-entry taken back, and the call fails with a *AckError. AckRequired

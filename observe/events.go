@@ -77,7 +77,7 @@ type EndReason string
 const (
 	// EndReleased: it was released, and nothing says that it had been lost before.
 	EndReleased EndReason = "released"
-	// EndDetached: redlatch.Permit.Detach has handed it over by its id.
+	// EndDetached: semaphore.Permit.Detach has handed it over by its id.
 	EndDetached EndReason = "detached"
 	// EndLost: it was lost; its Release may have been the first to learn that.
 	EndLost EndReason = "lost"
@@ -87,7 +87,7 @@ const (
 	EndClosed EndReason = "closed"
 )
 
-// A LostEvent tells of a lost hold, or a lost permit of an ExpirableSemaphore. What was
+// A LostEvent tells of a lost hold, or a lost permit of a semaphore.Expirable. What was
 // acquired as several is lost, and told, one by one.
 type LostEvent struct {
 	Err     *redlatch.LostError // what was lost, why, and when the server had last confirmed it

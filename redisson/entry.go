@@ -27,11 +27,11 @@ func (e Entry) FairLock() string { return wire.Entry(e.Object, e.Key, "fairlock"
 // ReadWriteLock returns the name of getReadWriteLock(key), for redlatch.Client.ReadWriteLock.
 func (e Entry) ReadWriteLock() string { return wire.Entry(e.Object, e.Key, "rw_lock") }
 
-// Semaphore returns the name of getSemaphore(key), for redlatch.Client.Semaphore.
+// Semaphore returns the name of getSemaphore(key), for semaphore.New.
 func (e Entry) Semaphore() string { return wire.Entry(e.Object, e.Key, "semaphore") }
 
 // ExpirableSemaphore returns the name of getPermitExpirableSemaphore(key), for
-// redlatch.Client.ExpirableSemaphore.
+// semaphore.NewExpirable.
 func (e Entry) ExpirableSemaphore() string {
 	return wire.Entry(e.Object, e.Key, "permitexpirablesemaphore")
 }

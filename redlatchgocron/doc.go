@@ -7,7 +7,7 @@
 //   - [NewElector]: one process, the leader, runs all jobs. When it ends, another one goes on.
 //
 // Neither way ends a job. gocron does not tell a running job that its lock, or the leadership, was lost. If something must not
-// happen twice then, use a fencing token (see package fence), or use [redlatch.Lock.Do] or [redlatch.Election.Run] in the job,
+// happen twice then, use a fencing token (see package fence), or use [redlatch.Lock.Do] or [election.Candidate.Run] in the job,
 // because their context ends.
 //
 // # Versions

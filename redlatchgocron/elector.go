@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 )
 
 // ErrNotLeader says why a job is not run: another process leads, or nobody leads.
@@ -15,21 +15,21 @@ var ErrNotLeader = errors.New("redlatch: not the leader")
 
 // An Elector is a gocron.Elector. Its methods are safe for concurrent use.
 type Elector struct {
-	election *redlatch.Election
-	term     atomic.Pointer[context.Context] // of the present term; nil: it does not lead
+	candidate *election.Candidate
+	term      atomic.Pointer[context.Context] // of the present term; nil: it does not lead
 }
 
 var _ gocron.Elector = (*Elector)(nil)
 
 // NewElector returns an elector. It leads while its method Run has the leadership.
-func NewElector(election *redlatch.Election) *Elector { return &Elector{election: election} }
+func NewElector(candidate *election.Candidate) *Elector { return &Elector{candidate: candidate} }
 
 // Run is a candidate in the election until ctx ends, and gives the leadership up
-// then. Its errors are those of redlatch.Election.Run. Call it in a goroutine, and
+// then. Its errors are those of election.Candidate.Run. Call it in a goroutine, and
 // shut the scheduler down before ctx ends, and before redlatch.Client.Shutdown, so that no job runs any more when the
 // next leader begins.
 func (e *Elector) Run(ctx context.Context) error {
-	return e.election.Run(ctx, func(ctx context.Context) error {
+	return e.candidate.Run(ctx, func(ctx context.Context, _ int64) error {
 		e.term.Store(&ctx)
 		defer e.term.CompareAndSwap(&ctx, nil)
 		<-ctx.Done()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/redlatchgocron"
 )
 
@@ -37,7 +38,7 @@ func ExampleNewElector() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	elector := redlatchgocron.NewElector(client.Election("scheduler"))
+	elector := redlatchgocron.NewElector(election.New(client, "scheduler"))
 	go func() { log.Print(elector.Run(context.Background())) }()
 
 	scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))

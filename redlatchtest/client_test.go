@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 func TestClientInBubble(t *testing.T) {
@@ -94,15 +95,15 @@ func TestLoseOfEachType(t *testing.T) {
 				return within(redlatch.MultiLock(c.Lock("x"), c.Lock("y"), other.FairLock("z")).Do)
 			},
 			"permit": func(c, _ *redlatch.Client) func(*testing.T) error {
-				return within(c.ExpirableSemaphore("x").WithPermits(2).Do)
+				return within(semaphore.NewExpirable(c, "x", 2).Do)
 			},
 			"permit with braces": func(c, _ *redlatch.Client) func(*testing.T) error {
-				return within(c.ExpirableSemaphore("{x}").WithPermits(2).Do)
+				return within(semaphore.NewExpirable(c, "{x}", 2).Do)
 			},
 			"permit itself": func(c, _ *redlatch.Client) func(*testing.T) error {
 				return func(t *testing.T) error {
 					t.Helper()
-					s := c.ExpirableSemaphore("x").WithPermits(1)
+					s := semaphore.NewExpirable(c, "x", 1)
 					p, err := s.Acquire(ctx)
 					if err != nil {
 						t.Fatal(err)

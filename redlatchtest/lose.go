@@ -11,12 +11,13 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // patience is how long a client may take to find out about a loss.
 const patience = 10 * time.Second
 
-// A holder is a *redlatch.Hold, *redlatch.MultiHold or *redlatch.Permit.
+// A holder is a *redlatch.Hold, *redlatch.MultiHold or *semaphore.Permit.
 type holder interface {
 	Context() context.Context
 	Err() error
@@ -26,7 +27,7 @@ type holder interface {
 // returns when the holder knows of the loss: the context of the hold has ended, and so has the context that was given to
 // Lose. If the holder is in a synctest bubble, call Lose inside that bubble.
 //
-// held is a *redlatch.Hold, a *redlatch.MultiHold, a *redlatch.Permit, or a context that descends from one of these, such
+// held is a *redlatch.Hold, a *redlatch.MultiHold, a *semaphore.Permit, or a context that descends from one of these, such
 // as the context in Do. Of a MultiHold all locks are lost. A lost permit is free. Of a context the innermost hold is
 // lost. The client may have any driver. Others that share the lock, such as another reader, lose it, too, and are told
 // later, as after a DEL. Nobody waits for the loss of a permit that was detached: its holder learns of the loss when it
@@ -55,7 +56,7 @@ func Lose(held any) {
 			lose(member, member.Name(), func(s *Server) func() bool { return s.lock(member.Owner()) })
 		}
 		await(h.Context().Done(), "several locks")
-	case *redlatch.Permit:
+	case *semaphore.Permit:
 		lose(h, h.Name(), func(s *Server) func() bool { return s.permit(h.ID()) })
 	default:
 		panic(fmt.Sprintf("redlatchtest: a %T is nothing that can be lost", held))

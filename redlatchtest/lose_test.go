@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/redlatchrueidis"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // The clock of a synctest bubble is decades behind the one outside. A server that is asked by the wrong one of them
@@ -32,7 +33,7 @@ func TestLoseLeavesTheServersOfOtherBubblesAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := c.ExpirableSemaphore("mine too").WithPermits(1).Acquire(ctx)
+			p, err := semaphore.NewExpirable(c, "mine too", 1).Acquire(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +56,7 @@ func TestLoseLeavesTheServersOfOtherBubblesAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			Lose(h)
-			p, err := c.ExpirableSemaphore("another").WithPermits(1).Acquire(ctx)
+			p, err := semaphore.NewExpirable(c, "another", 1).Acquire(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +109,7 @@ func TestALossIsNoticedWithAnyDriver(t *testing.T) {
 					t.Fatal(err)
 				}
 				lostWithin(t, time.Second, h)
-				p, err := c.ExpirableSemaphore("s", x.permit...).WithPermits(2).Acquire(ctx)
+				p, err := semaphore.NewExpirable(c, "s", 2, x.permit...).Acquire(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -154,10 +155,10 @@ func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := c.ExpirableSemaphore("s", redlatch.Lease(time.Hour)).WithPermits(1)
-		for name, lost := range map[string]func(p *redlatch.Permit) any{
-			"itself":      func(p *redlatch.Permit) any { return p },
-			"its context": func(p *redlatch.Permit) any { return p.Context() },
+		s := semaphore.NewExpirable(c, "s", 1, redlatch.Lease(time.Hour))
+		for name, lost := range map[string]func(p *semaphore.Permit) any{
+			"itself":      func(p *semaphore.Permit) any { return p },
+			"its context": func(p *semaphore.Permit) any { return p.Context() },
 		} {
 			p, err := s.Acquire(outer.Context())
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/observe"
 )
 
@@ -98,7 +99,7 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 
 	var result supervise.Result
 	told := e.tellOfWait(client, e.name)
-	err = client.Election(e.name).Run(ctx, func(ctx context.Context) (err error) {
+	err = election.New(client, e.name).Run(ctx, func(ctx context.Context, _ int64) (err error) {
 		told()
 		defer func() { told = e.tellOfWait(client, e.name) }()
 		commands := make(chan os.Signal, 64)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // permitsJSON is what semaphore acquire prints.
@@ -57,9 +58,9 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 			if err := mayBeWithin(cmd.Context(), &wait, c, args[0], leased); err != nil {
 				return err
 			}
-			s := c.ExpirableSemaphore(args[0], redlatch.Lease(lease.Duration))
+			// The server may lose its data during the wait.
+			s := semaphore.NewExpirable(c, args[0], of, redlatch.Lease(lease.Duration))
 			if sized {
-				s = s.WithPermits(of) // the server may lose its data during the wait
 				if err := haveOf(cmd.Context(), s, permits{n, of}); err != nil {
 					return err
 				}
@@ -75,7 +76,7 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 }
 
 // handOut prints the ids of permits, for their reader to release; what cannot be printed is given back.
-func (a *app) handOut(name string, taken []*redlatch.Permit, leaseMs int64, asJSON bool) (err error) {
+func (a *app) handOut(name string, taken []*semaphore.Permit, leaseMs int64, asJSON bool) (err error) {
 	ids := make([]string, len(taken))
 	for i, p := range taken {
 		ids[i] = p.ID()
@@ -110,7 +111,7 @@ func (a *app) permitExtendCommand() *cobra.Command {
 		}
 		return a.with(args[0], func(c *redlatch.Client) error {
 			for _, id := range args[1:] {
-				if err := c.ExpirableSemaphore(args[0]).Extend(cmd.Context(), id, lease.Duration); err != nil {
+				if err := semaphore.NewExpirable(c, args[0], 0).Extend(cmd.Context(), id, lease.Duration); err != nil {
 					return gone(err)
 				}
 			}
@@ -127,7 +128,7 @@ func (a *app) permitReleaseCommand() *cobra.Command {
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(args[0], func(c *redlatch.Client) error {
-				return gone(c.ExpirableSemaphore(args[0]).Release(cmd.Context(), args[1:]...))
+				return gone(semaphore.NewExpirable(c, args[0], 0).Release(cmd.Context(), args[1:]...))
 			})
 		},
 	}

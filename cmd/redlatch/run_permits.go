@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // permits is the flag N/M: N of the M permits that a semaphore has.
@@ -43,7 +44,7 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (hold, err
 	if err := mayBeWithin(ctx, &r.wait, c, r.name, leased); err != nil {
 		return nil, err
 	}
-	s := c.ExpirableSemaphore(r.name, r.options().hold...)
+	s := semaphore.NewExpirable(c, r.name, 0, r.options().hold...)
 	if err := haveOf(ctx, s, r.permits); err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (hold, err
 
 // haveOf makes a semaphore of so many permits, if there is none, and
 // refuses one of another number.
-func haveOf(ctx context.Context, s *redlatch.ExpirableSemaphore, want permits) error {
+func haveOf(ctx context.Context, s *semaphore.Expirable, want permits) error {
 	over, cancel := context.WithCancel(ctx)
 	cancel() // so that nothing is asked of the server
 	if _, err := s.AcquireMany(over, want.n); errors.Is(err, redlatch.ErrInvalid) {
@@ -76,7 +77,7 @@ func haveOf(ctx context.Context, s *redlatch.ExpirableSemaphore, want permits) e
 }
 
 // manyPermits are held together: the loss of one is that of all.
-type manyPermits []*redlatch.Permit
+type manyPermits []*semaphore.Permit
 
 func (ps manyPermits) Context() context.Context {
 	ctx := ps[0].Context()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/spf13/cobra"
 )
 
@@ -107,9 +108,9 @@ those only. Without --expirable, permits belong to nobody (RSemaphore).`,
 // semaphoreOf returns the semaphore of that type.
 func semaphoreOf(c *redlatch.Client, name string, expirable bool) counts {
 	if expirable {
-		return c.ExpirableSemaphore(name)
+		return semaphore.NewExpirable(c, name, 0)
 	}
-	return c.Semaphore(name)
+	return semaphore.New(c, name, 0)
 }
 
 // semaphoreThing is what a semaphore of that type may be recognised as.

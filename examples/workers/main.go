@@ -16,13 +16,14 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/examples/internal/embedded"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 const most = 3 // licences of the encoder, for all processes together
 
 // work encodes films until there are none, or the process is told to end. A film that was not finished goes back.
 func work(ctx context.Context, locks *redlatch.Client, films chan string, encode func(ctx context.Context, film string) error) error {
-	licences := locks.ExpirableSemaphore("encoder").WithPermits(most) // a crash gives them back
+	licences := semaphore.NewExpirable(locks, "encoder", most) // a crash gives them back
 	for {
 		select {
 		case <-ctx.Done():

@@ -61,6 +61,8 @@ var mayImport = map[string][]string{
 	"admin":              {".", "internal/bridge", "internal/census", "internal/inspect", "internal/request", "internal/revoke", "ratelimit"},
 	"redisson":           {".", "internal/bridge", "internal/renew", "internal/wire"},
 	"observe":            {".", "admin", "internal/bridge", "internal/census", "internal/claim", "internal/hooks"},
+	"semaphore":          {".", "internal/args", "internal/bridge", "internal/callsite", "internal/holdctx", "internal/hooks", "internal/invalid", "internal/lock", "internal/permit", "internal/renew", "internal/request", "internal/twins"},
+	"election":           {".", "internal/args", "internal/bridge", "internal/election", "internal/lock", "internal/wire"},
 	"internal/permit":    {"driver", "internal/callsite", "internal/claim", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/wire"},
 	"internal/ratequeue": {"driver", "internal/callsite", "internal/claim", "internal/invalid", "internal/lua", "internal/queue", "internal/request", "internal/waitq", "internal/wire"},
 	"internal/ratelimit": {"driver", "internal/inspect", "internal/lua", "internal/ratequeue", "internal/request", "internal/script", "internal/wire"},
@@ -79,7 +81,7 @@ var mayImport = map[string][]string{
 	"redissonyaml":       {".", "connect", "internal/bounded", "internal/wire", yaml},
 	"redlatchprom":       {".", "observe", prometheus},
 	"redlatchotel":       {".", "observe", otel},
-	"redlatchgocron":     {".", gocron},
+	"redlatchgocron":     {".", "election", gocron},
 	"fence":              {"driver", "internal/script", "internal/wire"},
 }
 

@@ -22,7 +22,8 @@ type excess struct {
 
 // oversized are they, exactly. Who makes one of them smaller writes the new number here, or removes its line.
 var oversized = map[string]excess{
-	"methods of .ExpirableSemaphore":    {28, "what Redisson's has, under the words of the other types"},
+	"methods of semaphore.Expirable":    {27, "what Redisson's has, under the words of the other types"},
+	"fields of internal/bridge.Engines": {18, "one engine for each family of types, and what the root alone can do for the packages beside it"},
 	"fields of .Client":                 {21, "one engine for each family of types; they begin and end together"},
 	"fields of connect.Settings":        {18, "a field is a setting, under the name by which users know it; in parts it would be harder to write and to read"},
 	"methods of drivertest.env":         {40, "the words of the contract's tests, which read as sentences because one value has them all"},

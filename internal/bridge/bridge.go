@@ -43,6 +43,19 @@ type Engines struct {
 	// Observe has call acquire what nobody holds, and tells of it if anybody observes that. tries says that the call does
 	// not wait.
 	Observe func(ctx context.Context, of hooks.Acquisition, tries bool, call func(ctx context.Context) (handedOff bool, err error)) error
+	// Begin tells that an acquisition begins. It is for what somebody observes: see Hooks.Acquisitions.
+	Begin func(ctx context.Context, of hooks.Acquisition, tries bool) Observed
+	// Campaign acquires a lock whose holder leads, and returns the context with which it was acquired. at is where.
+	Campaign func(ctx context.Context, of lock.Spec, at callsite.Site) (context.Context, election.Hold, error)
+	// EndedBy returns the error of the context that ended a call, if an error is that call's and the context did; else nil.
+	EndedBy func(error) error
+}
+
+// Observed is an acquisition that somebody observes. Its context is the one to go on with; one of the others says how it went.
+type Observed interface {
+	Context() context.Context
+	Counted(handedOff bool, err error)
+	Permits(ps []*permit.Permit, err error)
 }
 
 // Usable returns why a call about something with a name cannot go on: it has no context, the client is closed, or the name

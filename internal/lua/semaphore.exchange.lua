@@ -4,7 +4,7 @@
 -- ARGV number session_ms channel give turn own_subscriptions want... (turn 1: others go first, if any listen; 2: they do anyway; 0: not)
 -- returns {number, how many of the wants were granted, from the first one on};
 -- or {number, minus how many others listen}, if they go first, and nothing is granted,
--- or if nothing is wanted
+-- or if nothing is wanted; or {number, -2147483648}, if there is no such semaphore
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session
 -- include replay
@@ -23,7 +23,10 @@ if give ~= '0' then
 end
 local granted, sum = 0, 0
 local available = redis.call('GET', semaphore)
-if available and others <= 0 then
+if not available then -- or what is given would have made it
+  return answered(-2147483648)
+end
+if others <= 0 then
   for i = 7, #ARGV do
     if sum + tonumber(ARGV[i]) > tonumber(available) then
       break

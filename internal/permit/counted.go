@@ -22,13 +22,15 @@ type Counted struct {
 	Key string // in Redis
 
 	all     *Semaphores
+	permits int // gives one that has not been set up so many; 0: does not
 	channel string
 	keys    []string // of its scripts
 }
 
-// Counted returns the semaphore that has this name in Redis.
-func (all *Semaphores) Counted(key string) Counted {
-	return Counted{Key: key, all: all, channel: wire.Prefix(wire.SemaphoreChannel, key), keys: []string{key}}
+// Counted returns the semaphore that has this name in Redis. An acquisition that finds that it has not been set up sets it up
+// with so many permits, unless these are 0.
+func (all *Semaphores) Counted(key string, permits int) Counted {
+	return Counted{Key: key, all: all, permits: permits, channel: wire.Prefix(wire.SemaphoreChannel, key), keys: []string{key}}
 }
 
 // Name returns the semaphore's name, as its user gave it.
@@ -47,7 +49,7 @@ func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time
 	err = request.ContextError(ctx)
 	if err == nil {
 		q := s.all.counted.get(s)
-		passed, err = q.acquire(ctx, n, once, until, at)
+		passed, err = q.acquire(ctx, countedWant{n: n, permits: s.permits, once: once}, until, at)
 		s.all.counted.put(q)
 	}
 	if err == nil {

@@ -94,13 +94,19 @@ type outlook struct {
 // they do by time.
 const countedHands = 8
 
+// A countedWant is what a caller wants.
+type countedWant struct {
+	n       int  // permits
+	permits int  // gives the semaphore so many if it has not been set up; 0: does not
+	once    bool // only tries
+}
+
 // A countedWaiter is a caller's place in a countedQueue. It serves one caller after
 // the other: see countedQueues.pool.
 type countedWaiter struct {
 	claim.Wait
+	countedWant
 
-	n      int
-	once   bool       // it only tries
 	asked  bool       // for its permits,
 	turn   int        // and after so many others
 	passed bool       // they came from another goroutine of the process
@@ -114,12 +120,12 @@ type countedQueues struct {
 	pool sync.Pool // of *countedWaiter: out of line, told nothing
 }
 
-func (qs *countedQueues) waiter(n int, once bool) *countedWaiter {
+func (qs *countedQueues) waiter(want countedWant) *countedWaiter {
 	w, ok := qs.pool.Get().(*countedWaiter)
 	if !ok {
 		w = &countedWaiter{told: make(chan error, 1)}
 	}
-	w.n, w.once, w.asked, w.passed = n, once, false, false
+	w.countedWant, w.asked, w.passed = want, false, false
 	return w
 }
 
@@ -163,10 +169,10 @@ func (qs *countedQueues) close() {
 	}
 }
 
-// acquire lines up for n permits, and returns when they are the caller's.
-func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time.Time, at callsite.Site) (passed bool, err error) {
+// acquire lines up for permits, and returns when they are the caller's.
+func (q *countedQueue) acquire(ctx context.Context, want countedWant, until time.Time, at callsite.Site) (passed bool, err error) {
 	all := q.sem.all
-	w := all.counted.waiter(n, once)
+	w := all.counted.waiter(want)
 	defer all.counted.free(w)
 	w.Ctx, w.Until, w.Site = ctx, until, at
 	if err := q.join(w); err != nil {
@@ -180,7 +186,7 @@ func (q *countedQueue) acquire(ctx context.Context, n int, once bool, until time
 		err = request.ErrClosed // Close may have come first
 	}
 	if err != nil && !q.leave(w) && (told || <-w.told == nil) {
-		q.give(n, false) // not wanted any more
+		q.give(want.n, false) // not wanted any more
 	}
 	return err == nil && w.passed, err
 }

@@ -12,11 +12,11 @@ import (
 // however often that exchange has to be tried.
 func TestPermitsInDoubtAreHandedToNobody(t *testing.T) {
 	all := New(Options{Server: &request.Server{Done: make(chan struct{}), Over: make(chan struct{})}})
-	s := all.Counted("name")
+	s := all.Counted("name", 0)
 	q := all.counted.get(&s)
 	q.working = true // by this test
 	join := func() *countedWaiter {
-		w := all.counted.waiter(1, false)
+		w := all.counted.waiter(countedWant{n: 1})
 		if err := q.join(w); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // An exchange is one request of a countedQueue: what was in hand goes back to
@@ -27,6 +28,9 @@ type exchange struct {
 	foreign int    // messages heard before
 	begun   time.Time
 }
+
+// unset is what an exchange is answered for a semaphore that there is not: nobody has set it up, or it is gone.
+const unset = -Most - 1
 
 // mostWants is for how many callers one exchange asks.
 const mostWants = 64
@@ -118,7 +122,7 @@ func (q *countedQueue) send(x *exchange) {
 			q.tellAll(e) // at once, as that may last: what is granted is in hand in the end
 		}
 	})
-	if answer > int64(len(x.wants)) || answer < -Most {
+	if answer > int64(len(x.wants)) || answer < unset || answer == unset && x.hand.n > 0 {
 		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", q.sem.Name(), o.Script.Name(), answer, len(x.wants))
 	}
 	if x.hand.n > 0 {
@@ -128,6 +132,10 @@ func (q *countedQueue) send(x *exchange) {
 		q.failed(x, err)
 		return
 	}
+	if answer == unset {
+		q.setUp()
+		return
+	}
 	short := o.Doubt(answer > 0)
 	if x.hand.n > 0 && (answer <= 0 || short != nil) {
 		o.Unacked() // what was given back counts
@@ -135,6 +143,56 @@ func (q *countedQueue) send(x *exchange) {
 	if q.answered(x, int(answer), short) {
 		q.listen()
 	}
+}
+
+// setUp gives the semaphore, of which the server has just said that there is none, as many permits as the first one has
+// brought who has brought any.
+func (q *countedQueue) setUp() {
+	server := q.sem.all.Server
+	for n := q.brought(); n > 0; n = q.brought() {
+		o := q.session.Call(lua.SemaphoreSet, q.sem.keys, []string{q.sem.channel, strconv.Itoa(n), wire.MillisUp(0)})
+		o.Acks = server.Acks.Holds
+		var err error
+		q.session.Deliver(&o, false, func(_ int64, e error) {
+			if err = e; e == nil || request.Outlasted(e) {
+				return // of an outage each of those who wait sees for itself how long it lasts
+			}
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			for w := range q.line.All() {
+				if w.permits > 0 {
+					q.tell(w, e)
+				}
+			}
+		})
+		if err == nil {
+			o.Unacked()
+			return
+		}
+	}
+}
+
+// brought returns how many permits the first one in line has brought who has brought any. If nobody has, it tells those for
+// whom the worker has asked that there is no semaphore: the others may know better. It returns 0 as well if there is
+// something to give back, which makes the semaphore.
+func (q *countedQueue) brought() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.redis.heard, q.redis.fewer = true, math.MaxInt // to be asked again
+	if q.hand.n > 0 || q.sem.all.Server.Closed() {
+		return 0
+	}
+	for w := range q.line.All() {
+		if w.permits > 0 {
+			return w.permits
+		}
+	}
+	for w := range q.line.All() {
+		if w.asked {
+			q.tell(w, q.sem.all.Errors.Unset(q.sem.Name()))
+		}
+	}
+	return 0
 }
 
 // listen starts the queue's subscription, if it has none.

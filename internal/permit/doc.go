@@ -25,6 +25,9 @@
 //	             ▲ └─── quantum is over, or nobody wants it ──► exchange ──► Redis
 //	             └───── granted, or the exchange failed ───────────┘
 //
+// If an exchange finds that there is no semaphore, the worker sets it up with the number that
+// the first one in line has brought who has brought any, or tells those for whom it asked.
+//
 // Permits that replicas may not know of are in doubt. They go back before anybody gets
 // them.
 //
@@ -47,7 +50,7 @@
 //
 // # What it does not know
 //
-// The types, options and errors of the root package: [Options] has a constructor for
+// The types and options of package semaphore, and the errors of the root: [Options] has a constructor for
 // each error that a caller gets, and a function for each event. Arguments are checked
 // before it sees them. It does not know whether other processes wait: it counts who
 // listens, as handoff does, and a listener that wants nothing costs a pause.

@@ -50,8 +50,8 @@ type Errors struct {
 	// NoPermit says the same of permits that have leases. The first one that somebody
 	// else has is over in so long, if that is not 0.
 	NoPermit func(name string, first time.Duration, owed int, cause error) error
-	// NotSet says that a semaphore has never been given permits.
-	NotSet func(name string) error
+	// Unset says that nobody has set up a semaphore whose permits are only counted, and NotSet one whose permits have leases.
+	Unset, NotSet func(name string) error
 	// NotHeld says that at least one of these ids is not that of a live permit.
 	NotHeld func(name string, ids []string) error
 	// Lost says how the permit with this id was lost, and when the request was sent

@@ -146,7 +146,7 @@ func newWorkers(j job, lock locker, phase *atomic.Int32) ([]*worker, error) {
 	switch j.Scenario.Lock {
 	case readWrite:
 		sharing = lock.(sharer) // who takes part is one
-	case semaphore:
+	case semaphoreType:
 		sharing, limit = lock.(sharer), int32(j.Scenario.Permits) //nolint:gosec // few
 	case countDown:
 		return []*worker{{page: shared, phase: phase, handOff: newHistogram(), crowd: &crowd{latch: lock.(armer), size: j.Scenario.Goroutines}}}, nil

@@ -66,7 +66,7 @@ func (i implementation) takesPart(s scenario) bool {
 }
 
 // Redlatch and Redisson have all of them.
-var allLocks = []lockType{plainLock, fairLock, readWrite, semaphore, countDown}
+var allLocks = []lockType{plainLock, fairLock, readWrite, semaphoreType, countDown}
 
 type kind int
 

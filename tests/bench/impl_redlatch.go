@@ -104,7 +104,7 @@ func openRedlatch(j job, driver driver.Redis, stop func()) (locker, error) {
 		return nil, err
 	}
 	switch j.Scenario.Lock {
-	case semaphore:
+	case semaphoreType:
 		return openSemaphore(j, client, stop)
 	case countDown:
 		return &redlatchLatch{opened{client, stop}, latch.New(client, j.Name)}, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // weighted is what a queue within the process can do.
@@ -31,7 +32,7 @@ func (l weightedLocker) release(context.Context, int) error {
 func (l weightedLocker) close() {}
 
 func openSemaphore(j job, client *redlatch.Client, stop func()) (locker, error) {
-	s := &redlatchSemaphore{opened{client, stop}, client.Semaphore(j.Name)}
+	s := &redlatchSemaphore{opened{client, stop}, semaphore.New(client, j.Name, 0)}
 	if _, err := s.permits.TrySetPermits(context.Background(), j.Scenario.Permits); err != nil {
 		s.close()
 		return nil, fmt.Errorf("set permits: %w", err)
@@ -42,7 +43,7 @@ func openSemaphore(j job, client *redlatch.Client, stop func()) (locker, error) 
 // redlatchSemaphore takes and gives back one permit.
 type redlatchSemaphore struct {
 	opened
-	permits *redlatch.Semaphore
+	permits *semaphore.Semaphore
 }
 
 func (s *redlatchSemaphore) acquire(ctx context.Context, _ int) error {

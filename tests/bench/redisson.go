@@ -133,7 +133,7 @@ func jvmWarm(s scenario, warm time.Duration) time.Duration {
 func (r *redisson) loop(name string, length time.Duration) map[string]any {
 	s := r.job.Scenario
 	kind := map[lockType]string{plainLock: "lock", fairLock: "fair", readWrite: "read"}[s.Lock]
-	op := map[lockType]string{semaphore: "loopSemaphore", countDown: "loopLatch"}[s.Lock]
+	op := map[lockType]string{semaphoreType: "loopSemaphore", countDown: "loopLatch"}[s.Lock]
 	if op == "" {
 		op = "loopLock"
 	}

@@ -63,7 +63,7 @@ func (r record) page() string {
 	b.WriteString("\n## Read-write locks\n\n" + readWriteLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == readWrite }, r.contended)
 	b.WriteString("\n## Semaphores\n\n" + semaphoreLegend)
-	r.sections(&b, func(s scenario) bool { return s.Lock == semaphore }, r.contended)
+	r.sections(&b, func(s scenario) bool { return s.Lock == semaphoreType }, r.contended)
 	b.WriteString("\n## Latches\n\n" + latchLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == countDown }, r.fanOut)
 	b.WriteString("\n## Asking all clients\n\n" + censusLegend)
@@ -424,7 +424,7 @@ func unless(unknown bool, f float64) string {
 }
 
 func passedOn(s scenario, m measurement) string {
-	if s.Lock == readWrite || s.Lock == semaphore {
+	if s.Lock == readWrite || s.Lock == semaphoreType {
 		return "-"
 	}
 	return percent(m.HandedOn)

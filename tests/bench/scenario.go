@@ -29,12 +29,12 @@ type scenario struct {
 type lockType string
 
 const (
-	plainLock  lockType = ""
-	fairLock   lockType = "fair"
-	readWrite  lockType = "read-write"
-	semaphore  lockType = "semaphore"
-	countDown  lockType = "latch"      // what the goroutines wait at, to be let go all at once
-	attendance lockType = "attendance" // each goroutine is a client; somebody asks them all
+	plainLock     lockType = ""
+	fairLock      lockType = "fair"
+	readWrite     lockType = "read-write"
+	semaphoreType lockType = "semaphore"
+	countDown     lockType = "latch"      // what the goroutines wait at, to be let go all at once
+	attendance    lockType = "attendance" // each goroutine is a client; somebody asks them all
 )
 
 // The scenarios of the hand-off of a fair lock from process to process.
@@ -151,7 +151,7 @@ func makeScenarios() []scenario {
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		all = append(all, scenario{
 			Name: semaphoreOf8 + suffix(section), Title: "One semaphore of 8 permits, 1 process x 128 goroutines, " + sectionTitle(section),
-			Processes: 1, Goroutines: 128, Contended: true, Lock: semaphore, Permits: 8, Section: section,
+			Processes: 1, Goroutines: 128, Contended: true, Lock: semaphoreType, Permits: 8, Section: section,
 		})
 	}
 	return append(all, scenario{

@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -80,7 +81,7 @@ var endlessStories = map[string]endlessStory{
 		do("SET", "x", "0")
 		do("ZADD", "{x}:timeout", number, strings.Repeat("p", 16))
 	}, wait: func(c *redlatch.Client, ctx context.Context) error {
-		_, err := c.ExpirableSemaphore("x").Acquire(ctx)
+		_, err := semaphore.NewExpirable(c, "x", 0).Acquire(ctx)
 		return err
 	}},
 }
@@ -270,7 +271,7 @@ func TestErrorsQuoteAndCutWhatIsStored(t *testing.T) {
 			short("a latch", err)
 			_, err = admin.New(c).Info(bg, name("number"))
 			short("a number", err)
-			short("a semaphore", c.Semaphore(name("number")).Acquire(bg, 1))
+			short("a semaphore", semaphore.New(c, name("number"), 0).Acquire(bg, 1))
 			w.Server.HSet(name("limiter"), "rate", text, "interval", "1", "type", "0")
 			_, err = ratelimit.New(c, name("limiter"), ratelimit.Rate{}).Config(bg)
 			short("a rate", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -83,7 +84,7 @@ func TestErrorsAreTold(t *testing.T) {
 func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		permits, l := c.ExpirableSemaphore("permits").WithPermits(1), latch.New(c, "latch")
+		permits, l := semaphore.NewExpirable(c, "permits", 1), latch.New(c, "latch")
 		limiter := ratelimit.New(c, "limiter", ratelimit.Rate{})
 		w.SetRate(limiter, ratelimit.Rate{Permits: 1, Interval: time.Minute})
 		w.OK(limiter.TryAcquire(bg, 1, 0))
@@ -91,11 +92,12 @@ func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 		p, err := permits.Acquire(bg)
 		w.OK(err)
 		w.OK(only(l.TrySetCount(bg, 1)))
+		w.SetPermits(semaphore.New(c, "semaphore", 0), 0)
 		soon, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 		for kind, err := range map[redlatch.Kind]error{
 			redlatch.KindLock:        only(w.Client(redlatch.Config{}).FairLock("lock").TryAcquire(bg, 0)),
-			redlatch.KindSemaphore:   c.Semaphore("semaphore").TryAcquire(bg, 1, 0),
+			redlatch.KindSemaphore:   semaphore.New(c, "semaphore", 0).TryAcquire(bg, 1, 0),
 			redlatch.KindExpirable:   only(permits.TryAcquire(bg, 0)),
 			redlatch.KindLatch:       l.Wait(soon),
 			redlatch.KindRateLimiter: limiter.TryAcquire(bg, 1, 0),
@@ -173,7 +175,7 @@ func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 		third := w.Client(redlatch.Config{})
 		_ = third.Close()
 		_, closed := third.Lock("x").TryAcquire(bg, 0)
-		sem := other.Semaphore("s")
+		sem := semaphore.New(other, "s", 0)
 		w.SetPermits(sem, 1)
 		_ = sem.Acquire(bg, 1)
 		_, _ = latch.New(other, "l").TrySetCount(bg, 1)
@@ -181,7 +183,7 @@ func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 			for kind, wait := range map[string]func(ctx context.Context) error{
 				"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
 				"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
-				"semaphore": func(ctx context.Context) error { return c.Semaphore("s").Acquire(ctx, 1) },
+				"semaphore": func(ctx context.Context) error { return semaphore.New(c, "s", 0).Acquire(ctx, 1) },
 				"latch":     func(ctx context.Context) error { return latch.New(c, "l").Wait(ctx) },
 				"barrier":   func(ctx context.Context) error { _, err := barrier.New(c, "b", 2).Await(ctx); return err },
 				"multi": func(ctx context.Context) error {
@@ -222,8 +224,8 @@ func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
 		for kind, wait := range map[string]func(ctx context.Context) error{
 			"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
 			"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
-			"semaphore": func(ctx context.Context) error { return c.Semaphore("s").Acquire(ctx, 1) },
-			"expirable": func(ctx context.Context) error { _, err := c.ExpirableSemaphore("e").Acquire(ctx); return err },
+			"semaphore": func(ctx context.Context) error { return semaphore.New(c, "s", 0).Acquire(ctx, 1) },
+			"expirable": func(ctx context.Context) error { _, err := semaphore.NewExpirable(c, "e", 0).Acquire(ctx); return err },
 			"limiter":   func(ctx context.Context) error { return ratelimit.New(c, "r", ratelimit.Rate{}).Acquire(ctx, 1) },
 			"latch":     func(ctx context.Context) error { return latch.New(c, "l").Wait(ctx) },
 		} {

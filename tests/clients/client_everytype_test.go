@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -108,23 +109,23 @@ func (x *tour) readWrite() {
 }
 
 func (x *tour) counts() {
-	s := x.a.Semaphore(x.prefix + "semaphore")
+	s := semaphore.New(x.a, x.prefix+"semaphore", 0)
 	_, err := s.TrySetPermits(bg, 1<<31-1)
 	x.OK(err)
 	_, err = s.Drain(bg)
 	x.OK(err)
-	got := locktest.AcquiringPermits(bg, x.b.Semaphore(x.prefix+"semaphore"), 2)
+	got := locktest.AcquiringPermits(bg, semaphore.New(x.b, x.prefix+"semaphore", 0), 2)
 	time.Sleep(3 * time.Second)
 	x.OK(s.AddPermits(bg, -1))
 	x.OK(s.Release(bg, 1<<30))
 	x.OK(<-got)
 
-	e := x.a.ExpirableSemaphore(x.prefix+"permits", redlatch.Lease(4*time.Second))
+	e := semaphore.NewExpirable(x.a, x.prefix+"permits", 0, redlatch.Lease(4*time.Second))
 	_, err = e.TrySetPermits(bg, 2)
 	x.OK(err)
 	_, err = e.AcquireMany(bg, 2)
 	x.OK(err)
-	p, err := x.b.ExpirableSemaphore(x.prefix + "permits").Acquire(bg)
+	p, err := semaphore.NewExpirable(x.b, x.prefix+"permits", 0).Acquire(bg)
 	x.OK(err)
 	x.OK(e.SetPermits(bg, 1<<30))
 	time.Sleep(11 * time.Second)

@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -66,13 +67,13 @@ func calls() map[string]attempt {
 			return latch.New(cs[0], "counted").CountDown(ctx)
 		},
 		"release of permits": func(ctx context.Context, cs []*redlatch.Client) error {
-			return cs[0].Semaphore("given").Release(ctx, 1)
+			return semaphore.New(cs[0], "given", 0).Release(ctx, 1)
 		},
 		"set-up of a rate": func(ctx context.Context, cs []*redlatch.Client) error {
 			return ratelimit.New(cs[0], "made rate", ratelimit.Rate{Permits: 1, Interval: time.Second}).Acquire(ctx, 1)
 		},
 		"set-up of permits": func(ctx context.Context, cs []*redlatch.Client) error {
-			_, err := cs[0].ExpirableSemaphore("made permits").WithPermits(1).Acquire(ctx)
+			_, err := semaphore.NewExpirable(cs[0], "made permits", 1).Acquire(ctx)
 			return err
 		},
 	})

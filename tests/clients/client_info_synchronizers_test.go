@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -235,7 +236,7 @@ func TestInfoOfNumbers(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
-		acquired := locktest.Later(func() error { return other.Semaphore("wanted").Acquire(ctx, 1) })
+		acquired := locktest.Later(func() error { return semaphore.New(other, "wanted", 0).Acquire(ctx, 1) })
 		opened := locktest.Later(func() error { return latch.New(other, "latch").Wait(ctx) })
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -282,7 +283,7 @@ func TestInfoFollowsSynchronizers(t *testing.T) {
 			}
 			return info
 		}
-		s := other.ExpirableSemaphore("s")
+		s := semaphore.NewExpirable(other, "s", 0)
 		if _, err := s.TrySetPermits(bg, 2); err != nil {
 			t.Fatal(err)
 		}

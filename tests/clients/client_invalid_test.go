@@ -13,10 +13,12 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
 	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -27,7 +29,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, another := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		l, fair, read := c.Lock("l"), c.FairLock("f"), c.ReadWriteLock("rw").Read()
-		sem, permits, rate := c.Semaphore("s"), c.ExpirableSemaphore("p"), ratelimit.New(c, "r", ratelimit.Rate{})
+		sem, permits, rate := semaphore.New(c, "s", 0), semaphore.NewExpirable(c, "p", 0), ratelimit.New(c, "r", ratelimit.Rate{})
 		counted, b := latch.New(c, "d"), barrier.New(c, "b", 2)
 		w.OK(only(rate.TrySetRate(bg, ratelimit.Rate{Permits: 5, Interval: time.Second})))
 		w.OK(rate.Acquire(bg, 1)) // which counts what is left
@@ -53,7 +55,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"nothing for several":       redlatch.MultiLock(c.Lock("m"), c.Lock("n")).Do(bg, nil),
 			"nothing with permits":      sem.Do(bg, 1, nil),
 			"nothing with a permit":     permits.Do(bg, nil),
-			"nothing to lead":           c.Election("e").Run(bg, nil),
+			"nothing to lead":           election.New(c, "e").Run(bg, nil),
 			"name":                      only(c.Lock("a{b").TryAcquire(bg, 0)),
 			"name of a barrier":         only(barrier.New(c, "", 2).Await(bg)),
 			"name of a latch":           only(latch.New(c, "{}").Count(bg)),
@@ -89,11 +91,12 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"too many permits":          sem.AddPermits(bg, 1<<40),
 			"TTL of a semaphore":        only(sem.Expire(bg, -1)),
 			"no permits":                only(permits.AcquireMany(bg, 0)),
-			"set-up of no permits":      only(permits.WithPermits(0).TryAcquire(bg, 0)),
+			"set-up of less than none":  semaphore.New(c, "s2", -1).Acquire(bg, 1),
+			"set-up of too many":        only(semaphore.NewExpirable(c, "p2", 1<<40).TryAcquire(bg, 0)),
 			"negative set of permits":   permits.SetPermits(bg, -1),
-			"short lease of a permit":   only(c.ExpirableSemaphore("p", redlatch.Lease(1)).TryAcquire(bg, 0)),
+			"short lease of a permit":   only(semaphore.NewExpirable(c, "p", 0, redlatch.Lease(1)).TryAcquire(bg, 0)),
 			"no option":                 only(c.Lock("l", nil).TryAcquire(bg, 0)),
-			"no option of a permit":     only(c.ExpirableSemaphore("p", nil).Available(bg)),
+			"no option of a permit":     only(semaphore.NewExpirable(c, "p", 0, nil).Available(bg)),
 			"id of a permit":            permits.Release(bg, "me"),
 			"Extend of a kept permit":   permit.Extend(bg, time.Minute),
 			"rate":                      rate.SetRate(bg, ratelimit.Rate{Permits: 0, Interval: time.Second}),
@@ -104,7 +107,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"count of a latch":          only(counted.TrySetCount(bg, 0)),
 			"parties":                   only(barrier.New(c, "b0", 0).Await(bg)),
 			"other parties":             only(barrier.New(c, "b", 3).Await(bg)),
-			"election":                  c.Election("a{b").Run(bg, nil),
+			"election":                  election.New(c, "a{b").Run(bg, nil),
 			"question about too much":   only(admin.New(c).Participants(bg, admin.Question{Names: many})),
 			"no driver":                 only(redlatch.New(nil, redlatch.Config{})),
 			"Config":                    only(redlatch.New(w.Driver(), redlatch.Config{MaxHold: -1})),
@@ -133,7 +136,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"cancelled":     only(c.Lock("x").Acquire(over)),
 			"type":          only(c.Lock("text").TryAcquire(bg, 0)),
 			"re-entry":      only(another.Lock("l").Acquire(kept.Context())),
-			"uninitialised": only(c.ExpirableSemaphore("unset").Acquire(bg)),
+			"uninitialised": only(semaphore.NewExpirable(c, "unset", 0).Acquire(bg)),
 			"no such owner": another.Lock("x").ReleaseOwner(bg, kept.Owner()),
 		} {
 			if err == nil || errors.Is(err, redlatch.ErrInvalid) {

@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -136,14 +137,14 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 		}
 		return h.Release(ctx)
 	})
-	s, e := c.Semaphore("semaphore"), c.ExpirableSemaphore("permits")
+	s, e := semaphore.New(c, "semaphore", 0), semaphore.NewExpirable(c, "permits", 0)
 	for n := range 3 {
 		call(func(ctx context.Context) error { _, err := s.TrySetPermits(ctx, 3); return err })
 		call(func(ctx context.Context) error { return errors.Join(s.Acquire(ctx, n), s.Release(ctx, n)) })
 		call(func(ctx context.Context) error { _, err := s.Available(ctx); return err })
 		call(func(ctx context.Context) error { _, err := e.TrySetPermits(ctx, 3); return err })
 		call(func(ctx context.Context) error {
-			p, err := c.ExpirableSemaphore(e.Name(), redlatch.Lease(time.Second)).Acquire(ctx)
+			p, err := semaphore.NewExpirable(c, e.Name(), 0, redlatch.Lease(time.Second)).Acquire(ctx)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -26,7 +27,7 @@ func TestAServerWithoutMemoryTakesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := a.ExpirableSemaphore("pool")
+		s := semaphore.NewExpirable(a, "pool", 0)
 		_, err := s.TrySetPermits(bg, 3)
 		no(err)
 		ps, err := s.AcquireMany(bg, 2)

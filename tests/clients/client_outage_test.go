@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -53,12 +54,12 @@ func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.
 		"handed-over lock":  acquire(func(c *redlatch.Client) *redlatch.Lock { return c.Lock("own") }, redlatch.Lease(time.Minute)),
 		"semaphore": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
 			if wait == forEver {
-				return c.Semaphore("sem").Acquire(ctx, 1)
+				return semaphore.New(c, "sem", 0).Acquire(ctx, 1)
 			}
-			return c.Semaphore("sem").TryAcquire(ctx, 1, wait)
+			return semaphore.New(c, "sem", 0).TryAcquire(ctx, 1, wait)
 		},
 		"expirable semaphore": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
-			_, err := c.ExpirableSemaphore("exp").WithPermits(1).TryAcquire(ctx, wait)
+			_, err := semaphore.NewExpirable(c, "exp", 1).TryAcquire(ctx, wait)
 			return err
 		},
 		"rate limiter": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
@@ -84,7 +85,8 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 				if _, err := latch.New(other, "latch").TrySetCount(ctx, 1); err != nil {
 					t.Fatal(err)
 				}
-				w.OK(only(other.ExpirableSemaphore("exp").WithPermits(1).Acquire(ctx)))
+				w.SetPermits(semaphore.New(other, "sem", 0), 0)
+				w.OK(only(semaphore.NewExpirable(other, "exp", 1).Acquire(ctx)))
 				w.OK(ratelimit.New(other, "rate", ratelimit.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
 				held := []*redlatch.Hold{
 					w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.FairLock("fair")),
@@ -220,10 +222,10 @@ func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
 	ctx := context.Background()
 	kinds := map[string]func(ctx context.Context, c *redlatch.Client, wait time.Duration) error{
 		"release": func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
-			return c.Semaphore("sem").Release(ctx, 1)
+			return semaphore.New(c, "sem", 0).Release(ctx, 1)
 		},
 		"add": func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
-			return c.Semaphore("sem").AddPermits(ctx, 1)
+			return semaphore.New(c, "sem", 0).AddPermits(ctx, 1)
 		},
 		"count down": func(ctx context.Context, c *redlatch.Client, _ time.Duration) error {
 			return latch.New(c, "counted").CountDown(ctx)
@@ -238,7 +240,7 @@ func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				other := w.Client(redlatch.Config{})
-				w.SetPermits(other.Semaphore("sem"), 10)
+				w.SetPermits(semaphore.New(other, "sem", 0), 10)
 				w.Permits(other, 10)
 				w.SetRate(ratelimit.New(other, "rate", ratelimit.Rate{}), ratelimit.Rate{Permits: 10, Interval: time.Hour})
 				w.Latch(latch.New(other, "counted"), 10)
@@ -288,7 +290,7 @@ func TestATimeOutForEverIsNotOverAtOnce(t *testing.T) {
 		}}}
 		d.Follow(1, 1)
 		c := w.AckingWith(redlatch.Config{OutageTimeout: ever, AckTimeout: ever}, d)
-		s := c.ExpirableSemaphore(locktest.Pool).WithPermits(1)
+		s := semaphore.NewExpirable(c, locktest.Pool, 1)
 		p := w.Permit(s)
 		w.OK(s.Release(ctx, p.ID()))
 		_, err := c.Lock("lock").TryAcquire(ctx, 15*time.Millisecond)

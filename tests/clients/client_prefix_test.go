@@ -16,9 +16,11 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -174,7 +176,7 @@ func TestListsKeepToThePrefix(t *testing.T) {
 		a, b, plain := w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{})
 		holds := []*redlatch.Hold{w.Acquire(bg, a.Lock(mine)), w.Acquire(bg, plain.Lock("other:1"))}
 		permit := w.Permit(w.Permits(a, 1)) // by the name locktest.Pool
-		w.SetPermits(a.Semaphore("count"), 3)
+		w.SetPermits(semaphore.New(a, "count", 0), 3)
 		w.SetRate(ratelimit.New(a, "rate", ratelimit.Rate{}), ratelimit.Rate{Permits: 1, Interval: time.Hour})
 		w.SetRate(ratelimit.New(plain, "other:rate", ratelimit.Rate{}), ratelimit.Rate{Permits: 1, Interval: time.Hour})
 		waiter := locktest.Later(func() error { _, err := b.Lock(mine).TryAcquire(bg, time.Minute); return err })
@@ -288,11 +290,16 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 			return ctx
 		}
 
-		s := c.Semaphore(mine)
+		s := semaphore.New(c, mine, 0)
 		wantName(w, "the semaphore", s.Name())
+		wantText(w, s.TryAcquire(bg, 1, time.Second), redlatch.ErrUninitialized)
+		w.SetPermits(s, 0)
 		wantText(w, s.TryAcquire(bg, 1, time.Second), redlatch.ErrBusy)
+		if deleted, err := s.Delete(bg); !deleted || err != nil {
+			w.Errorf("Delete: %v, %v", deleted, err)
+		}
 
-		e := c.ExpirableSemaphore(mine)
+		e := semaphore.NewExpirable(c, mine, 0)
 		_, err := e.Acquire(bg)
 		wantText(w, err, redlatch.ErrUninitialized)
 		_, err = e.TrySetPermits(bg, 1)
@@ -349,15 +356,15 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 		wantText(w, err, redlatch.ErrReentry)
 		w.Release(h)
 
-		election := c.Election(mine)
-		wantName(w, "the election", election.Name())
+		candidate := election.New(c, mine)
+		wantName(w, "the election", candidate.Name())
 		led := errors.New("led")
-		w.WantErr(election.Run(bg, func(ctx context.Context) error {
-			leader, err := plain.Election(stored).Leader(ctx)
+		w.WantErr(candidate.Run(bg, func(ctx context.Context, _ int64) error {
+			leader, err := election.New(plain, stored).Leader(ctx)
 			if err != nil || leader.Client != c.ID() {
 				w.Errorf("without the prefix the leader is %+v, %v", leader, err)
 			}
-			for leader, err := range election.Observe(ctx) {
+			for leader, err := range candidate.Observe(ctx) {
 				if err != nil || leader.Client != c.ID() {
 					w.Errorf("the leader is %+v, %v", leader, err)
 				}
@@ -396,7 +403,7 @@ func TestAPrefixIsTheBeginningOfNames(t *testing.T) {
 		if _, err := c.Lock("").TryAcquire(bg, 0); err == nil || !strings.Contains(err.Error(), "must not be empty") {
 			w.Errorf("no name: %v", err)
 		}
-		if _, err := c.Semaphore("").Available(bg); err == nil {
+		if _, err := semaphore.New(c, "", 0).Available(bg); err == nil {
 			w.Error("a semaphore without a name")
 		}
 	})

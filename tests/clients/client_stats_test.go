@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -92,7 +93,7 @@ func TestStatsCountWhatEventsTell(t *testing.T) {
 			kept = append(kept, w.Acquire(bg, c.Lock(string(rune('a'+i)))), w.Acquire(bg, c.FairLock(string(rune('k'+i)))), w.Permit(s))
 		}
 		inner := w.Acquire(kept[0].(*redlatch.Hold).Context(), c.Lock("a"))
-		detached, err := c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour)).Acquire(bg)
+		detached, err := semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Hour)).Acquire(bg)
 		w.OK(err)
 		w.Detach(detached)
 		wantStats(w, "at first", c, redlatch.Stats{Holds: 7, Permits: 3})

@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -115,7 +116,7 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 			return err
 		},
 		"expirable semaphores": func(c *redlatch.Client, name string) error {
-			_, err := c.ExpirableSemaphore(name).TrySetPermits(bg, 1)
+			_, err := semaphore.NewExpirable(c, name, 0).TrySetPermits(bg, 1)
 			return err
 		},
 		"barriers": func(c *redlatch.Client, name string) error {

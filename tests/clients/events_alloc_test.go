@@ -8,12 +8,13 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // pairs are acquisitions with their releases, by type.
 func pairs(c *redlatch.Client) map[string]func() error {
-	s := c.Semaphore("jobs")
+	s := semaphore.New(c, "jobs", 0)
 	lock := func(l *redlatch.Lock) func() error {
 		return func() error {
 			h, err := l.Acquire(bg)

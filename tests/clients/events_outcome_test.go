@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -163,7 +164,7 @@ func TestWhatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
 func TestAPermitThatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)
-		s := w.Client(redlatch.Config{}, o.events).Semaphore("jobs")
+		s := semaphore.New(w.Client(redlatch.Config{}, o.events), "jobs", 0)
 		w.SetPermits(s, 1)
 		w.OK(s.Acquire(bg, 1))
 		if e := o.outcome(); e.Outcome != observe.OutcomeAcquired {
@@ -308,12 +309,12 @@ func TestWhatCannotSucceedIsToldAsRefused(t *testing.T) {
 			_, err := c.FairLock("").Acquire(bg)
 			return err
 		},
-		"bad number": func(_ *locktest.World, c *redlatch.Client) error { return c.Semaphore("jobs").Acquire(bg, -1) },
+		"bad number": func(_ *locktest.World, c *redlatch.Client) error { return semaphore.New(c, "jobs", 0).Acquire(bg, -1) },
 		"no rate": func(_ *locktest.World, c *redlatch.Client) error {
 			return ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(bg, 1, 0)
 		},
 		"no permits": func(w *locktest.World, c *redlatch.Client) error {
-			_, err := c.ExpirableSemaphore("pool").Acquire(bg)
+			_, err := semaphore.NewExpirable(c, "pool", 0).Acquire(bg)
 			w.WantErr(err, redlatch.ErrUninitialized)
 			return err
 		},
@@ -379,7 +380,7 @@ func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 		o := newObserver(w)
 		c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{}, o.events)
 		r := rand.New(rand.NewPCG(seed, 0))
-		w.SetPermits(c.Semaphore("jobs"), 2)
+		w.SetPermits(semaphore.New(c, "jobs", 0), 2)
 		w.Permits(c, 2)
 		w.SetRate(ratelimit.New(c, "api", ratelimit.Rate{}), ratelimit.Rate{Permits: 5, Interval: 50 * time.Millisecond})
 		acquires := func(c *redlatch.Client) []func(ctx context.Context, wait time.Duration) (held, error) {
@@ -391,14 +392,14 @@ func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 			return append(all,
 				multi(redlatch.MultiLock(c.Lock("lock"), c.Lock("another"))),
 				func(ctx context.Context, wait time.Duration) (held, error) {
-					err := c.Semaphore("jobs").TryAcquire(ctx, 1, wait)
+					err := semaphore.New(c, "jobs", 0).TryAcquire(ctx, 1, wait)
 					if err == nil {
-						w.OK(c.Semaphore("jobs").Release(bg, 1))
+						w.OK(semaphore.New(c, "jobs", 0).Release(bg, 1))
 					}
 					return nil, err
 				},
 				func(ctx context.Context, wait time.Duration) (held, error) {
-					return some(c.ExpirableSemaphore(locktest.Pool).TryAcquire(ctx, wait))
+					return some(semaphore.NewExpirable(c, locktest.Pool, 0).TryAcquire(ctx, wait))
 				},
 				func(ctx context.Context, wait time.Duration) (held, error) {
 					return nil, ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(ctx, 1, wait)

@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -50,14 +51,14 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 		},
 		"semaphore": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
-			w.SetPermits(other.Semaphore("jobs"), 2)
+			w.SetPermits(semaphore.New(other, "jobs", 0), 2)
 			want := observe.AcquireStartEvent{Name: "jobs", Kind: redlatch.KindSemaphore, N: 2}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				if wait == forEver {
-					return nil, c.Semaphore("jobs").Acquire(ctx, 2)
+					return nil, semaphore.New(c, "jobs", 0).Acquire(ctx, 2)
 				}
-				return nil, c.Semaphore("jobs").TryAcquire(ctx, 2, wait)
-			}, func() { w.OK(other.Semaphore("jobs").Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
+				return nil, semaphore.New(c, "jobs", 0).TryAcquire(ctx, 2, wait)
+			}, func() { w.OK(semaphore.New(other, "jobs", 0).Acquire(bg, 1)) }, nil, []*redlatch.Client{c}}
 		},
 		"expirable": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})
@@ -65,10 +66,10 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			want := observe.AcquireStartEvent{Name: locktest.Pool, Kind: redlatch.KindExpirable, N: 1}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				if wait == forEver {
-					return some(c.ExpirableSemaphore(locktest.Pool).Acquire(ctx))
+					return some(semaphore.NewExpirable(c, locktest.Pool, 0).Acquire(ctx))
 				}
-				return some(c.ExpirableSemaphore(locktest.Pool).TryAcquire(ctx, wait))
-			}, func() { w.Permit(other.ExpirableSemaphore(locktest.Pool)) }, nil, []*redlatch.Client{c}}
+				return some(semaphore.NewExpirable(c, locktest.Pool, 0).TryAcquire(ctx, wait))
+			}, func() { w.Permit(semaphore.NewExpirable(other, locktest.Pool, 0)) }, nil, []*redlatch.Client{c}}
 		},
 		"limiter": func(w *locktest.World, o *observer) subject {
 			c, other := w.Client(redlatch.Config{}, o.events), w.Client(redlatch.Config{})

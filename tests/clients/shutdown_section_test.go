@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -21,7 +22,7 @@ type section struct {
 	done   <-chan error // what Do returns
 }
 
-func begin(sem *redlatch.Semaphore, n int) section {
+func begin(sem *semaphore.Semaphore, n int) section {
 	contexts, finish := make(chan context.Context, 1), make(chan error)
 	done := locktest.Later(func() error {
 		return sem.Do(bg, n, func(ctx context.Context) error {

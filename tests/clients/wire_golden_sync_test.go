@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/golden"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -27,8 +28,8 @@ func TestWireOfSyncsIsRedissons(t *testing.T) {
 	eachGoldenVector(t, []string{"semaphore", "permits", "latch", "rate"}, func(w *locktest.World, v golden.Vector) {
 		l := &syncLife{
 			goldenLife: newGoldenLife(w, v.Kind, v.Name),
-			permits:    map[string]*redlatch.Permit{},
-			waits:      map[string]<-chan []*redlatch.Permit{},
+			permits:    map[string]*semaphore.Permit{},
+			waits:      map[string]<-chan []*semaphore.Permit{},
 		}
 		l.random = l.called
 		for n, step := range v.Steps {
@@ -74,8 +75,8 @@ func asOurs(s golden.Step) golden.Step {
 // A syncLife follows one vector of what is not a lock.
 type syncLife struct {
 	*goldenLife
-	permits map[string]*redlatch.Permit // by what golden files call them
-	waits   map[string]<-chan []*redlatch.Permit
+	permits map[string]*semaphore.Permit // by what golden files call them
+	waits   map[string]<-chan []*semaphore.Permit
 }
 
 // called returns what golden files call an id or a record.
@@ -98,7 +99,7 @@ func (l *syncLife) do(s golden.Step) {
 	ctx, leave := context.WithCancel(bg)
 	l.Cleanup(leave) // the life may break off before its turn comes
 	if waits {
-		got, at := make(chan []*redlatch.Permit, 1), l.at
+		got, at := make(chan []*semaphore.Permit, 1), l.at
 		l.waits[s.Thread] = got
 		go func() {
 			_, permits, err := l.call(ctx, method, s)
@@ -132,7 +133,7 @@ func (l *syncLife) do(s golden.Step) {
 // failed says what Redisson does where a call fails.
 func (l *syncLife) failed(method string, err error) string {
 	switch {
-	case l.kind == "permits" && errors.Is(err, redlatch.ErrUninitialized): // Redisson's waits for permits
+	case (l.kind == "permits" || l.kind == "semaphore") && errors.Is(err, redlatch.ErrUninitialized): // Redisson's waits for permits
 		return "false"
 	case method == "tryRelease" && errors.Is(err, redlatch.ErrNotHeld):
 		return "0"
@@ -145,7 +146,7 @@ func (l *syncLife) failed(method string, err error) string {
 }
 
 // call returns what golden files say of a call's result, and the permits it got.
-func (l *syncLife) call(ctx context.Context, method string, s golden.Step) (string, []*redlatch.Permit, error) {
+func (l *syncLife) call(ctx context.Context, method string, s golden.Step) (string, []*semaphore.Permit, error) {
 	if method == "pause" {
 		time.Sleep(time.Duration(s.WaitMs) * time.Millisecond)
 		return "true", nil, nil
@@ -156,17 +157,17 @@ func (l *syncLife) call(ctx context.Context, method string, s golden.Step) (stri
 	var err error
 	switch l.kind {
 	case "semaphore":
-		ok, n, err = onSemaphore(ctx, c.Semaphore(l.name), method, s)
+		ok, n, err = onSemaphore(ctx, semaphore.New(c, l.name, 0), method, s)
 	case "latch":
 		ok, n, err = onLatch(ctx, latch.New(c, l.name), method, s)
 	case "rate":
 		ok, n, err = onRate(ctx, ratelimit.New(c, l.name, ratelimit.Rate{}), method, s)
 	case "permits":
 		if slices.Contains([]string{"acquire", "tryAcquire"}, method) {
-			permits, err := acquirePermits(ctx, c.ExpirableSemaphore(l.name, redlatch.Lease(s.Lease())), method, s)
+			permits, err := acquirePermits(ctx, semaphore.NewExpirable(c, l.name, 0, redlatch.Lease(s.Lease())), method, s)
 			return "true", permits, err
 		}
-		ok, n, err = l.onPermits(ctx, c.ExpirableSemaphore(l.name), method, s)
+		ok, n, err = l.onPermits(ctx, semaphore.NewExpirable(c, l.name, 0), method, s)
 	}
 	if n == noNumber {
 		return strconv.FormatBool(ok), nil, err
@@ -183,7 +184,7 @@ func said(ok bool, err error) (bool, int, error) { return ok, noNumber, err }
 
 func number(n int, err error) (bool, int, error) { return true, n, err }
 
-func onSemaphore(ctx context.Context, s *redlatch.Semaphore, method string, step golden.Step) (bool, int, error) {
+func onSemaphore(ctx context.Context, s *semaphore.Semaphore, method string, step golden.Step) (bool, int, error) {
 	switch method {
 	case "acquire":
 		return did(s.Acquire(ctx, step.N))
@@ -257,14 +258,14 @@ func onRate(ctx context.Context, l *ratelimit.Limiter, method string, step golde
 }
 
 // acquirePermits acquires one, or several, of a semaphore whose permits have a lease, as Redisson's.
-func acquirePermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step golden.Step) ([]*redlatch.Permit, error) {
+func acquirePermits(ctx context.Context, s *semaphore.Expirable, method string, step golden.Step) ([]*semaphore.Permit, error) {
 	if method == "acquire" {
 		return s.AcquireMany(ctx, step.N)
 	}
 	return s.TryAcquireMany(ctx, step.N, 0)
 }
 
-func (l *syncLife) onPermits(ctx context.Context, s *redlatch.ExpirableSemaphore, method string, step golden.Step) (bool, int, error) {
+func (l *syncLife) onPermits(ctx context.Context, s *semaphore.Expirable, method string, step golden.Step) (bool, int, error) {
 	var ids []string
 	for _, called := range step.IDs {
 		ids = append(ids, l.permits[called].ID())

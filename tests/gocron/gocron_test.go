@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/redlatchgocron"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -110,7 +111,7 @@ func TestOneProcessRunsAllJobsUntilItEnds(t *testing.T) {
 		}
 		var all []process
 		for i := range 3 {
-			elector := redlatchgocron.NewElector(w.Client(redlatch.Config{}).Election("scheduler"))
+			elector := redlatchgocron.NewElector(election.New(w.Client(redlatch.Config{}), "scheduler"))
 			w.WantErr(elector.IsLeader(bg), redlatchgocron.ErrNotLeader)
 			ctx, stop := context.WithCancel(bg)
 			p := process{stop: stop, ended: locktest.Later(func() error { return elector.Run(ctx) })}
@@ -159,7 +160,7 @@ func TestAnElectorThatIsCutOffRunsNothing(t *testing.T) {
 			}
 			return next()
 		}})
-		elector := redlatchgocron.NewElector(c.Election("scheduler"))
+		elector := redlatchgocron.NewElector(election.New(c, "scheduler"))
 		ctx, stop := context.WithCancel(bg)
 		ended := locktest.Later(func() error { return elector.Run(ctx) })
 		synctest.Wait()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -23,10 +24,10 @@ func TestClientsThatShareADriverGiveEachOtherTurns(t *testing.T) {
 			}
 		},
 		"semaphore": func(c *redlatch.Client) func() func() {
-			_, _ = c.Semaphore("orders").TrySetPermits(bg, 1)
+			_, _ = semaphore.New(c, "orders", 0).TrySetPermits(bg, 1)
 			return func() func() {
-				_ = c.Semaphore("orders").Acquire(bg, 1)
-				return func() { _ = c.Semaphore("orders").Release(bg, 1) }
+				_ = semaphore.New(c, "orders", 0).Acquire(bg, 1)
+				return func() { _ = semaphore.New(c, "orders", 0).Release(bg, 1) }
 			}
 		},
 	} {

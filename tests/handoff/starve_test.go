@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -58,7 +59,7 @@ var (
 		return locked(c.ReadWriteLock("orders").Read())
 	}}
 	permitContested = contested{"permit", func(c *redlatch.Client) func(context.Context) (func() error, error) {
-		s := c.ExpirableSemaphore("desks")
+		s := semaphore.NewExpirable(c, "desks", 0)
 		_, _ = s.TrySetPermits(bg, 1)
 		return func(ctx context.Context) (func() error, error) {
 			p, err := s.Acquire(ctx)
@@ -69,7 +70,7 @@ var (
 		}
 	}}
 	semaphoreContested = contested{"semaphore", func(c *redlatch.Client) func(context.Context) (func() error, error) {
-		s := c.Semaphore(locktest.SemaphoreName)
+		s := semaphore.New(c, locktest.SemaphoreName, 0)
 		return func(ctx context.Context) (func() error, error) {
 			return func() error { return s.Release(bg, 1) }, s.Acquire(ctx, 1)
 		}
@@ -125,7 +126,7 @@ func TestReleasesDoNotKeepTheirProcessFromAcquiring(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := farClient(w, time.Millisecond, redlatch.Config{})
 		s := w.Semaphore(c, 0)
-		e := c.ExpirableSemaphore("desks")
+		e := semaphore.NewExpirable(c, "desks", 0)
 		w.OK(e.SetPermits(bg, 200))
 		ps, err := e.AcquireMany(bg, 200)
 		w.OK(err)
@@ -283,14 +284,14 @@ func TestAnExpirableSemaphoreAsksAfterTheAnswerToItsOwnRelease(t *testing.T) {
 					}
 					return reply, err
 				}})
-				s := c.ExpirableSemaphore("desks")
+				s := semaphore.NewExpirable(c, "desks", 0)
 				w.OK(s.SetPermits(bg, 1))
 				p, err := s.Acquire(bg)
 				w.OK(err)
 				var released time.Time
 				var here, far time.Duration
 				var wg sync.WaitGroup
-				waits := func(s *redlatch.ExpirableSemaphore, after *time.Duration) {
+				waits := func(s *semaphore.Expirable, after *time.Duration) {
 					wg.Go(func() {
 						p, err := s.Acquire(bg)
 						*after = time.Since(released)
@@ -300,7 +301,7 @@ func TestAnExpirableSemaphoreAsksAfterTheAnswerToItsOwnRelease(t *testing.T) {
 				}
 				waits(s, &here)
 				if x.beside {
-					waits(farClient(w, 60*time.Millisecond, redlatch.Config{}).ExpirableSemaphore("desks"), &far)
+					waits(semaphore.NewExpirable(farClient(w, 60*time.Millisecond, redlatch.Config{}), "desks", 0), &far)
 				}
 				time.Sleep(100 * time.Millisecond)
 				released = time.Now()
@@ -470,7 +471,7 @@ func listenerCosts(t *testing.T, x contested, permits, goroutines int, section t
 		}
 		c := w.Client(redlatch.Config{})
 		w.Semaphore(c, permits)
-		w.OK(c.ExpirableSemaphore("desks").SetPermits(bg, permits))
+		w.OK(semaphore.NewExpirable(c, "desks", 0).SetPermits(bg, permits))
 		alone := busy()
 		rdb := redis.NewClient(w.Options(w.Dial))
 		sub := rdb.Subscribe(bg, "redisson_lock__channel:{orders}", "redisson_rwlock:{orders}", "redisson_sc:{"+locktest.SemaphoreName+"}", "redisson_sc:{desks}")
@@ -500,7 +501,7 @@ func TestAWaiterHasAPermitInTime(t *testing.T) {
 					locktest.InFakeTime(t, func(w *locktest.World) {
 						c := farClient(w, locktest.Near, redlatch.Config{NoHandOff: noHandOff})
 						w.Semaphore(c, permits)
-						w.OK(c.ExpirableSemaphore("desks").SetPermits(bg, permits))
+						w.OK(semaphore.NewExpirable(c, "desks", 0).SetPermits(bg, permits))
 						ctx, cancel := context.WithTimeout(bg, 3*time.Second)
 						defer cancel()
 						var wg sync.WaitGroup

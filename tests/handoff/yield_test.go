@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -28,9 +29,9 @@ func TestTrySaysThatOthersGoFirst(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, far := w.Client(redlatch.Config{}), farClient(w, 8*time.Millisecond, redlatch.Config{})
 		w.Semaphore(c, 1)
-		s := c.Semaphore(locktest.SemaphoreName)
+		s := semaphore.New(c, locktest.SemaphoreName, 0)
 		rw := c.ReadWriteLock("accounts")
-		permits := c.ExpirableSemaphore("desks")
+		permits := semaphore.NewExpirable(c, "desks", 0)
 		w.OK(permits.SetPermits(bg, 1))
 		for name, x := range map[string]struct {
 			take    func() (func(), error)
@@ -46,14 +47,14 @@ func TestTrySaysThatOthersGoFirst(t *testing.T) {
 					return func() { w.OK(p.Release(bg)) }, err
 				},
 				func(ctx context.Context) (func(), error) {
-					p, err := far.ExpirableSemaphore("desks").Acquire(ctx)
+					p, err := semaphore.NewExpirable(far, "desks", 0).Acquire(ctx)
 					return func() { w.OK(p.Release(bg)) }, err
 				},
 			},
 			"semaphore": {
 				func() (func(), error) { return func() { w.OK(s.Release(bg, 1)) }, s.TryAcquire(bg, 1, 0) },
 				func(ctx context.Context) (func(), error) {
-					far := far.Semaphore(locktest.SemaphoreName)
+					far := semaphore.New(far, locktest.SemaphoreName, 0)
 					return func() { w.OK(far.Release(bg, 1)) }, far.Acquire(ctx, 1)
 				},
 			},
@@ -140,7 +141,7 @@ func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 		}
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		w := &locktest.World{T: t}
-		if _, err := c.Semaphore(locktest.SemaphoreName).TrySetPermits(bg, 1); err != nil {
+		if _, err := semaphore.New(c, locktest.SemaphoreName, 0).TrySetPermits(bg, 1); err != nil {
 			t.Fatal(err)
 		}
 		again := map[string]func() (func(), error){
@@ -148,7 +149,7 @@ func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 			"group": trying(w, redisson.GroupLock(c, "stock", []string{"1"})),
 			"write": trying(w, c.ReadWriteLock("accounts").Write()),
 			"semaphore": func() (func(), error) {
-				s := c.Semaphore(locktest.SemaphoreName)
+				s := semaphore.New(c, locktest.SemaphoreName, 0)
 				return func() { w.OK(s.Release(bg, 1)) }, s.TryAcquire(bg, 1, 0)
 			},
 		}

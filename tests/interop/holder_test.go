@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -63,7 +64,7 @@ func holderMain(text string) int {
 func (j holderJob) acquire(c *redlatch.Client) (string, context.Context, error) {
 	ctx := context.Background()
 	if j.Kind == peer.Permits {
-		p, err := c.ExpirableSemaphore(j.Name).TryAcquire(ctx, j.Wait)
+		p, err := semaphore.NewExpirable(c, j.Name, 0).TryAcquire(ctx, j.Wait)
 		if err != nil {
 			return "", nil, err
 		}

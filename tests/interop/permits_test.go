@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -20,12 +21,12 @@ const skew = time.Second
 // notLive is what Redisson throws about a permit that is not live, by version.
 var notLive = []string{"IllegalArgumentException", "RedisException"}
 
-func (w *world) goPermits(opts ...redlatch.HoldOption) *redlatch.ExpirableSemaphore {
-	return w.goClient().ExpirableSemaphore(w.name, opts...)
+func (w *world) goPermits(opts ...redlatch.HoldOption) *semaphore.Expirable {
+	return semaphore.NewExpirable(w.goClient(), w.name, 0, opts...)
 }
 
 // goPermit acquires a permit in Go, which must be possible at once.
-func (w *world) goPermit(opts ...redlatch.HoldOption) *redlatch.Permit {
+func (w *world) goPermit(opts ...redlatch.HoldOption) *semaphore.Permit {
 	w.t.Helper()
 	p, err := w.goPermits(opts...).TryAcquire(w.ctx, generous)
 	w.must(err)
@@ -249,7 +250,7 @@ func TestPermitsExpire(t *testing.T) {
 		w.yes(s.TrySetPermits(w.ctx, 1))
 		id := j.permit(short)
 		until := w.until(id)
-		var g *redlatch.Permit
+		var g *semaphore.Permit
 		w.sleeps(0, "Go: acquire", func() (err error) {
 			g, err = s.Acquire(w.ctx)
 			return err
@@ -329,7 +330,7 @@ func TestPermitsCrowd(t *testing.T) {
 		w.yes(w.goPermits().TrySetPermits(w.ctx, room))
 		c := w.guests(room)
 		for i := range 3 {
-			var p *redlatch.Permit
+			var p *semaphore.Permit
 			c.member("Go "+strconv.Itoa(i), rounds,
 				func() (err error) { p, err = w.goPermits().Acquire(w.ctx); return err },
 				func() error { return errors.Join(p.Err(), p.Release(w.ctx)) })

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
-func (w *world) goSemaphore() *redlatch.Semaphore { return w.goClient().Semaphore(w.name) }
+func (w *world) goSemaphore() *semaphore.Semaphore { return semaphore.New(w.goClient(), w.name, 0) }
 
 // available checks how many permits each side sees.
 func (w *world) available(want int) {
@@ -217,7 +218,7 @@ func TestSemaphoreCrowd(t *testing.T) {
 		w.yes(w.goSemaphore().TrySetPermits(w.ctx, room))
 		c := w.guests(room)
 		for i := range 2 {
-			s := w.anotherGo().Semaphore(w.name)
+			s := semaphore.New(w.anotherGo(), w.name, 0)
 			for k := range 3 {
 				c.member("Go "+strconv.Itoa(3*i+k), rounds, func() error { return s.Acquire(w.ctx, 1) }, func() error { return s.Release(w.ctx, 1) })
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -211,10 +212,10 @@ type kept interface {
 func keepers(w *locktest.World, c *redlatch.Client) map[string]func(opts ...redlatch.HoldOption) kept {
 	all := map[string]func(opts ...redlatch.HoldOption) kept{
 		"permit": func(opts ...redlatch.HoldOption) kept {
-			s := c.ExpirableSemaphore("permits")
+			s := semaphore.NewExpirable(c, "permits", 0)
 			_, err := s.TrySetPermits(bg, 1)
 			w.OK(err)
-			p, err := c.ExpirableSemaphore(s.Name(), opts...).Acquire(bg)
+			p, err := semaphore.NewExpirable(c, s.Name(), 0, opts...).Acquire(bg)
 			w.OK(err)
 			return p
 		},
@@ -372,10 +373,10 @@ func TestAnExtensionThatIsNotAcknowledgedDoesNotCount(t *testing.T) {
 			if h.Expires() != before || h.Err() != nil {
 				t.Errorf("%s: trusted for %v more than before, %v", kind, h.Expires().Sub(before), h.Err())
 			}
-			if p, ok := h.(*redlatch.Permit); ok {
-				w.WantAck(c.ExpirableSemaphore("permits").Extend(bg, p.ID(), time.Minute), name, 0, 1)
+			if p, ok := h.(*semaphore.Permit); ok {
+				w.WantAck(semaphore.NewExpirable(c, "permits", 0).Extend(bg, p.ID(), time.Minute), name, 0, 1)
 				d.Follow(1, 1)
-				w.OK(c.ExpirableSemaphore("permits").Extend(bg, p.ID(), time.Minute))
+				w.OK(semaphore.NewExpirable(c, "permits", 0).Extend(bg, p.ID(), time.Minute))
 			} else {
 				d.Follow(1, 1)
 				w.OK(h.Extend(bg, time.Minute))

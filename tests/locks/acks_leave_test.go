@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -226,7 +227,7 @@ func TestAnAttemptForgetsTheLastOne(t *testing.T) {
 func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
 	const all = 7
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		foreign := w.Client(redlatch.Config{}).Semaphore("name")
+		foreign := semaphore.New(w.Client(redlatch.Config{}), "name", 0)
 		w.SetPermits(foreign, all)
 		var got, failed, inUse atomic.Int64
 		var crowd sync.WaitGroup
@@ -242,7 +243,7 @@ func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
 				}
 				return 1, nil
 			})
-			s := c.Semaphore("name")
+			s := semaphore.New(c, "name", 0)
 			for j := range 20 {
 				crowd.Go(func() {
 					for k := 0; k < 20 || k < 1000 && failed.Load() < 5; k++ {
@@ -288,22 +289,22 @@ func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
 // counts though replicas do not know of it, is done once, and reported.
 func TestAReleaseThatReplicasDoNotKnowIsReportedAndNotRepeated(t *testing.T) {
 	for name, x := range map[string]struct {
-		do   func(s *redlatch.Semaphore) error
+		do   func(s *semaphore.Semaphore) error
 		want string
 	}{
-		"release": {func(s *redlatch.Semaphore) error { return s.Release(bg, 2) }, "9"},
-		"release if exists": {func(s *redlatch.Semaphore) error {
+		"release": {func(s *semaphore.Semaphore) error { return s.Release(bg, 2) }, "9"},
+		"release if exists": {func(s *semaphore.Semaphore) error {
 			_, err := s.ReleaseIfExists(bg, 1)
 			return err
 		}, "8"},
-		"add":   {func(s *redlatch.Semaphore) error { return s.AddPermits(bg, 3) }, "10"},
-		"drain": {func(s *redlatch.Semaphore) error { _, err := s.Drain(bg); return err }, "0"},
+		"add":   {func(s *semaphore.Semaphore) error { return s.AddPermits(bg, 3) }, "10"},
+		"drain": {func(s *semaphore.Semaphore) error { _, err := s.Drain(bg); return err }, "0"},
 	} {
 		for _, policy := range []redlatch.Acks{redlatch.AckAny, redlatch.AckBestEffort, redlatch.AckRequired} {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c, d, told := reporting(w, policy)
-					s := c.Semaphore("name")
+					s := semaphore.New(c, "name", 0)
 					w.SetPermits(s, 7)
 					d.Follow(1, 0)
 					w.OK(x.do(s))
@@ -323,16 +324,16 @@ func TestAReleaseThatReplicasDoNotKnowIsReportedAndNotRepeated(t *testing.T) {
 
 // So it is with permits that have ids, however they are released.
 func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
-	for name, release := range map[string]func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) error{
-		"itself": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { return p.Release(bg) },
-		"by id":  func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) error { return s.Release(bg, p.ID()) },
-		"detached": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error {
+	for name, release := range map[string]func(s *semaphore.Expirable, p *semaphore.Permit) error{
+		"itself": func(_ *semaphore.Expirable, p *semaphore.Permit) error { return p.Release(bg) },
+		"by id":  func(s *semaphore.Expirable, p *semaphore.Permit) error { return s.Release(bg, p.ID()) },
+		"detached": func(_ *semaphore.Expirable, p *semaphore.Permit) error {
 			if _, err := p.Detach(); err != nil {
 				return err
 			}
 			return p.Release(bg)
 		},
-		"by one who leaves": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) error {
+		"by one who leaves": func(_ *semaphore.Expirable, p *semaphore.Permit) error {
 			ctx, cancel := context.WithCancel(bg)
 			defer time.AfterFunc(time.Millisecond, cancel).Stop()
 			if err := p.Release(ctx); !errors.Is(err, context.Canceled) {
@@ -345,10 +346,10 @@ func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				locktest.InFakeTime(t, func(w *locktest.World) {
 					c, d, told := reporting(w, policy)
-					s := c.ExpirableSemaphore("name")
+					s := semaphore.NewExpirable(c, "name", 0)
 					_, err := s.TrySetPermits(bg, 3)
 					w.OK(err)
-					ps, err := c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour)).AcquireMany(bg, 2)
+					ps, err := semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Hour)).AcquireMany(bg, 2)
 					w.OK(err)
 					d.Takes()
 					w.OK(release(s, ps[0])) // replicas know this one
@@ -378,7 +379,7 @@ func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
 func TestAPermitThatGoesBackIsNobodysInBetween(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
-		s := c.Semaphore("name")
+		s := semaphore.New(c, "name", 0)
 		w.SetPermits(s, 2)
 		w.OK(s.Acquire(bg, 1))
 		d.Follow(1, 0)
@@ -408,7 +409,7 @@ func TestAPermitThatGoesBackIsNobodysInBetween(t *testing.T) {
 func TestPermitsWithIDsThatReplicasDoNotKnowAreGivenBackOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckAny}, 1, 0)
-		s := c.ExpirableSemaphore("name")
+		s := semaphore.NewExpirable(c, "name", 0)
 		_, err := s.TrySetPermits(bg, 3)
 		w.OK(err)
 		left, cancel := context.WithCancel(bg)

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -87,9 +88,9 @@ func takings() (all []taking) {
 		}),
 		taking{
 			name: "semaphore", permit: true,
-			setUp: func(w *locktest.World, c *redlatch.Client) { w.SetPermits(c.Semaphore("name"), 3) },
+			setUp: func(w *locktest.World, c *redlatch.Client) { w.SetPermits(semaphore.New(c, "name", 0), 3) },
 			take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
-				s := cs[0].Semaphore("name")
+				s := semaphore.New(cs[0], "name", 0)
 				release := func(ctx context.Context) error { return s.Release(ctx, 2) }
 				if once {
 					return release, s.TryAcquire(ctx, 2, 0)
@@ -100,11 +101,11 @@ func takings() (all []taking) {
 		taking{
 			name: "expirable semaphore", permit: true,
 			setUp: func(w *locktest.World, c *redlatch.Client) {
-				_, err := c.ExpirableSemaphore("name").TrySetPermits(bg, 3)
+				_, err := semaphore.NewExpirable(c, "name", 0).TrySetPermits(bg, 3)
 				w.OK(err)
 			},
 			take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
-				s := cs[0].ExpirableSemaphore("name")
+				s := semaphore.NewExpirable(cs[0], "name", 0)
 				ps, err := s.TryAcquireMany(ctx, 2, waitOf(once))
 				return func(ctx context.Context) error {
 					var errs []error
@@ -273,12 +274,12 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			w.Release(w.Acquire(bg, c.FairLock("fair")))
 			m, err := redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Acquire(bg)
 			w.OK(err)
-			s := c.Semaphore("permits")
+			s := semaphore.New(c, "permits", 0)
 			w.SetPermits(s, 1)
 			w.OK(s.AddPermits(bg, 1))
 			_, err = s.Drain(bg)
 			w.OK(errors.Join(err, s.Release(bg, 1), s.Acquire(bg, 1)))
-			e := c.ExpirableSemaphore("expirable")
+			e := semaphore.NewExpirable(c, "expirable", 0)
 			_, err = e.TrySetPermits(bg, 1)
 			w.OK(err)
 			p, err := e.Acquire(bg)

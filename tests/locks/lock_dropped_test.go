@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -23,8 +24,8 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 	w := locktest.InRealTime(t)
 	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
 	several := func(name string) *redlatch.MultiHold { return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock(name))) }
-	permit := func(name string) *redlatch.Permit {
-		s := c.ExpirableSemaphore(name)
+	permit := func(name string) *semaphore.Permit {
+		s := semaphore.NewExpirable(c, name, 0)
 		if _, err := s.TrySetPermits(bg, 1); err != nil {
 			t.Fatal(err)
 		}

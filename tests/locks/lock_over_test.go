@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -36,7 +37,7 @@ func TestAHoldThatIsOverSaysNothingOfTheNextOne(t *testing.T) {
 		synctest.Wait()
 		w.WantErr(gone.Err(), redlatch.ErrLost)
 		lease := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Second)))
-		permits := c.ExpirableSemaphore("pool").WithPermits(1)
+		permits := semaphore.NewExpirable(c, "pool", 1)
 		permit, err := permits.Acquire(context.Background())
 		w.OK(err)
 		if permit.Expires().IsZero() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -97,7 +98,7 @@ func TestCloseLeavesNoMemberThatNobodyHolds(t *testing.T) {
 func TestCloseLeavesNothingThatNobodyHolds(t *testing.T) {
 	kinds := map[string]func(c *redlatch.Client) error{
 		"permits": func(c *redlatch.Client) error {
-			_, err := c.ExpirableSemaphore("permits").AcquireMany(bg, 3)
+			_, err := semaphore.NewExpirable(c, "permits", 0).AcquireMany(bg, 3)
 			return err
 		},
 		// It has its place among the readers, whose lease it raises, when the one who asked for them has left.
@@ -121,7 +122,7 @@ func TestCloseLeavesNothingThatNobodyHolds(t *testing.T) {
 		met := 0
 		for at := range 60 {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				permits := w.Client(redlatch.Config{}).ExpirableSemaphore("permits")
+				permits := semaphore.NewExpirable(w.Client(redlatch.Config{}), "permits", 0)
 				if _, err := permits.TrySetPermits(bg, 6); err != nil {
 					t.Fatal(err)
 				}

@@ -22,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redlatchotel"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -263,8 +264,8 @@ func TestTheSpansOfEveryTypeEnd(t *testing.T) {
 			return redlatch.RedLock(c.Lock("a"), other.Lock("b"), third.Lock("c")).Do(bg, nothing)
 		}, 1},
 		"semaphore": {redlatch.KindSemaphore, func(w *locktest.World, c *redlatch.Client) error {
-			w.SetPermits(c.Semaphore("jobs"), 2)
-			return c.Semaphore("jobs").Acquire(bg, 2)
+			w.SetPermits(semaphore.New(c, "jobs", 0), 2)
+			return semaphore.New(c, "jobs", 0).Acquire(bg, 2)
 		}, 0},
 		"permits": {redlatch.KindExpirable, func(w *locktest.World, c *redlatch.Client) error {
 			ps, err := w.Permits(c, 3).AcquireMany(bg, 3)
@@ -357,8 +358,8 @@ func TestTheFunctionOfASpanlessTypeHasItsCallersSpan(t *testing.T) {
 			AcquireStart: func(ctx context.Context, _ observe.AcquireStartEvent) context.Context { kept = ctx; return nil },
 		})
 		ctx, request := b.tracer.Start(bg, "request")
-		w.SetPermits(c.Semaphore("jobs"), 1)
-		w.OK(c.Semaphore("jobs").Acquire(ctx, 1))
+		w.SetPermits(semaphore.New(c, "jobs", 0), 1)
+		w.OK(semaphore.New(c, "jobs", 0).Acquire(ctx, 1))
 		if got := trace.SpanContextFromContext(kept); !got.Equal(request.SpanContext()) {
 			t.Errorf("the current span is %v", got)
 		}

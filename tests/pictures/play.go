@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/redlatchrueidis"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // A play is what there is to see: clients that use a few locks as the services of a shop might.
@@ -124,8 +125,8 @@ func (p *play) begin() error {
 
 // semaphore has a semaphore used beside the locks.
 func (p *play) semaphore(c clients) error {
-	calls := func(client *redlatch.Client) *redlatch.ExpirableSemaphore {
-		return client.ExpirableSemaphore("payments:calls")
+	calls := func(client *redlatch.Client) *semaphore.Expirable {
+		return semaphore.NewExpirable(client, "payments:calls", 0)
 	}
 	if _, err := calls(c.billing1).TrySetPermits(p.ctx, 4); err != nil {
 		return err

@@ -124,6 +124,12 @@ func judgeExchange(x *explorer, s scene, a *ask, _ int16, r *result) string {
 	if !known {
 		return ""
 	}
+	if s.store.get("semaphore") == nil {
+		if n != -1<<31 || r.after.get("semaphore") != nil {
+			return "nobody is told that there is no semaphore"
+		}
+		return ""
+	}
 	wants, others := a.args[6:], int64(s.others)
 	switch {
 	case a.args[4] == "2" && others == 0:
@@ -162,6 +168,13 @@ func (q session) search(name string, sends int8, asks ...[]ask) *search {
 	}
 }
 
+// withoutSemaphore is of those who want permits of a semaphore that nobody has set up.
+func (q session) withoutSemaphore() *search {
+	s := q.search("no semaphore", 4, q.takesPermit())
+	s.seed, s.waits, s.wrong = nil, nil, func(*state) string { return "" }
+	return s
+}
+
 func sessionSearches() []*search {
 	a, b := session{a1}, session{b1}
 	return []*search{
@@ -172,7 +185,8 @@ func sessionSearches() []*search {
 		a.search("turn of whoever", 4, a.takesPermit()[:1], a.gives("2"), b.takesPermit()[:1]),
 		a.search("no turn", 4, a.takesPermit()[:1], a.gives("0"), b.takesPermit()[:1]),
 		a.search("too much", 4, a.wantsMore(), a.givesPermit()),
+		a.withoutSemaphore(),
 	}
 }
 
-func TestSearchSessions(t *testing.T) { explore(t, 45_952, sessionSearches()) }
+func TestSearchSessions(t *testing.T) { explore(t, 46_806, sessionSearches()) }

@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 func TestRunEndsWithTheErrorOfItsLeader(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		e := w.Client(redlatch.Config{}).Election(name)
+		e := election.New(w.Client(redlatch.Config{}), name)
 		sad := errors.New("no disk")
-		if err := e.Run(bg, func(context.Context) error { return sad }); err != sad { //nolint:errorlint // as it is
+		if err := e.Run(bg, func(context.Context, int64) error { return sad }); err != sad { //nolint:errorlint // as it is
 			t.Errorf("Run: %v", err)
 		}
 		ctx, stop := context.WithCancel(bg)
-		err := e.Run(ctx, func(ctx context.Context) error {
+		err := e.Run(ctx, func(ctx context.Context, _ int64) error {
 			stop()
 			<-ctx.Done()
 			return sad
@@ -60,10 +61,10 @@ func TestRunEndsWithWhatElseItsLeaderSays(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				c := w.Client(redlatch.Config{})
-				e := c.Election(name)
+				e := election.New(c, name)
 				ctx, stop := context.WithCancelCause(bg)
 				terms := 0
-				err := e.Run(ctx, func(ctx context.Context) error {
+				err := e.Run(ctx, func(ctx context.Context, _ int64) error {
 					if terms++; terms == 2 {
 						stop(errEnough)
 						return nil
@@ -86,14 +87,14 @@ func TestRunEndsWithWhatElseItsLeaderSays(t *testing.T) {
 
 func TestAPanicOfALeaderGivesTheLeadershipUp(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		e := w.Client(redlatch.Config{}).Election(name)
+		e := election.New(w.Client(redlatch.Config{}), name)
 		func() {
 			defer func() {
 				if p := recover(); p != "oh" {
 					t.Errorf("recovered %v", p)
 				}
 			}()
-			_ = e.Run(bg, func(context.Context) error { panic("oh") })
+			_ = e.Run(bg, func(context.Context, int64) error { panic("oh") })
 		}()
 		if w.Server.Exists(name) {
 			t.Error("it leads still")
@@ -107,10 +108,10 @@ func TestAPanicOfALeaderGivesTheLeadershipUp(t *testing.T) {
 // A leader that resigns from within its function waited for itself.
 func TestALeaderMayResignByItself(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		e := w.Client(redlatch.Config{}).Election(name)
+		e := election.New(w.Client(redlatch.Config{}), name)
 		ctx, stop := context.WithCancel(bg)
 		terms := 0
-		err := e.Run(ctx, func(ctx context.Context) error {
+		err := e.Run(ctx, func(ctx context.Context, _ int64) error {
 			if terms++; terms == 2 {
 				stop()
 				return nil
@@ -119,7 +120,7 @@ func TestALeaderMayResignByItself(t *testing.T) {
 			if !led || err != nil {
 				t.Errorf("Resign: %t, %v", led, err)
 			}
-			w.WantErr(context.Cause(ctx), redlatch.ErrResigned)
+			w.WantErr(context.Cause(ctx), election.ErrResigned)
 			return ctx.Err()
 		})
 		w.WantErr(err, context.Canceled)
@@ -129,11 +130,11 @@ func TestALeaderMayResignByItself(t *testing.T) {
 // Resign returns with its context, and the leader ends nevertheless.
 func TestResignDoesNotWaitForeverForALeader(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		e := w.Client(redlatch.Config{}).Election(name)
+		e := election.New(w.Client(redlatch.Config{}), name)
 		ctx, stop := context.WithCancel(bg)
 		began, slow := make(chan struct{}), make(chan struct{})
 		ended := locktest.Later(func() error {
-			return e.Run(ctx, func(context.Context) error { close(began); <-slow; return nil })
+			return e.Run(ctx, func(context.Context, int64) error { close(began); <-slow; return nil })
 		})
 		<-began
 		soon, cancel := context.WithTimeout(bg, time.Second)

@@ -13,14 +13,15 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // Who looks sees each leader, and in the end the last one.
 func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		watcher := w.Client(redlatch.Config{}).Election(name)
-		var seen []redlatch.Leader
+		watcher := election.New(w.Client(redlatch.Config{}), name)
+		var seen []election.Leader
 		ctx, stop := context.WithCancelCause(bg)
 		watched := make(chan struct{})
 		go func() {
@@ -30,7 +31,7 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 				seen = append(seen, l)
 			}
 		}()
-		if l, err := watcher.Leader(bg); err != nil || l != (redlatch.Leader{}) {
+		if l, err := watcher.Leader(bg); err != nil || l != (election.Leader{}) {
 			t.Errorf("Leader: %+v, %v", l, err)
 		}
 		synctest.Wait() // it has seen that there is nobody
@@ -91,7 +92,7 @@ func TestAnObserverOutlastsAnOutage(t *testing.T) {
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)
-			for l, err := range watcher.Election(name).Observe(ctx) {
+			for l, err := range election.New(watcher, name).Observe(ctx) {
 				switch {
 				case errors.Is(err, redlatch.ErrUnavailable):
 					got = append(got, "away")
@@ -115,7 +116,7 @@ func TestAnObserverOutlastsAnOutage(t *testing.T) {
 			t.Errorf("saw %q, want %q", got, want)
 		}
 		_ = watcher.Close()
-		for _, err := range watcher.Election(name).Observe(bg) {
+		for _, err := range election.New(watcher, name).Observe(bg) {
 			w.WantErr(err, redlatch.ErrClosed)
 		}
 	})
@@ -136,7 +137,7 @@ func TestAnObserverIsToldWhatCannotPassAfterAnOutage(t *testing.T) {
 		var got []error
 		ctx, stop := context.WithTimeout(bg, time.Hour)
 		defer stop()
-		for _, err := range watcher.Election(name).Observe(ctx) {
+		for _, err := range election.New(watcher, name).Observe(ctx) {
 			got = append(got, err)
 			fails.Store(denied)
 		}
@@ -153,10 +154,10 @@ func TestATermHasItsNumberForAsLongAsItLasts(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		cfg := redlatch.Config{TokenTTL: time.Minute}
 		w.Release(w.Acquire(bg, w.Client(cfg).Lock(name, redlatch.Fenced()))) // which has its counter forgotten
-		leader, watcher := w.Client(cfg).Election(name), w.Client(cfg).Election(name)
+		leader, watcher := election.New(w.Client(cfg), name), election.New(w.Client(cfg), name)
 		ctx, stop := context.WithTimeout(bg, 10*time.Minute)
 		defer stop()
-		var seen []redlatch.Leader
+		var seen []election.Leader
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)
@@ -166,7 +167,7 @@ func TestATermHasItsNumberForAsLongAsItLasts(t *testing.T) {
 				}
 			}
 		}()
-		_ = leader.Run(ctx, func(ctx context.Context) error {
+		_ = leader.Run(ctx, func(ctx context.Context, _ int64) error {
 			time.Sleep(5 * time.Minute)
 			if l, err := watcher.Leader(bg); err != nil || l.Term != term(ctx) {
 				t.Errorf("%+v, %v; want term %d", l, err, term(ctx))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -17,7 +18,7 @@ func TestTermsOnRealServers(t *testing.T) {
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
 		last := int64(0)
 		for i := range 6 {
-			err := c.Election(name).Run(bg, func(ctx context.Context) error {
+			err := election.New(c, name).Run(bg, func(ctx context.Context, _ int64) error {
 				if n := term(ctx); n <= last || i%2 == 1 && n != last+1 {
 					t.Errorf("term %d after %d", n, last)
 				}
@@ -27,7 +28,7 @@ func TestTermsOnRealServers(t *testing.T) {
 			if err != errEnough { //nolint:errorlint // as it is
 				t.Fatal(err)
 			}
-			if l, err := c.Election(name).Leader(bg); err != nil || l.Term != last {
+			if l, err := election.New(c, name).Leader(bg); err != nil || l.Term != last {
 				t.Errorf("Leader: %+v, %v; want term %d", l, err, last)
 			}
 			if i%2 == 1 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -20,7 +21,7 @@ const name = "scheduler"
 
 // A candidate is one of a process of its own.
 type candidate struct {
-	*redlatch.Election
+	*election.Candidate
 	client *redlatch.Client
 	tap    *locktest.Tap
 	stop   context.CancelCauseFunc
@@ -39,11 +40,11 @@ func stand(w *locktest.World, cfg redlatch.Config, hook func(script string, next
 		}
 	}
 	c.client = w.Tapped(cfg, c.tap)
-	c.Election = c.client.Election(name)
+	c.Candidate = election.New(c.client, name)
 	ctx, stop := context.WithCancelCause(bg)
 	c.stop = stop
 	c.ended = locktest.Later(func() error {
-		return c.Run(ctx, func(ctx context.Context) error {
+		return c.Run(ctx, func(ctx context.Context, _ int64) error {
 			c.terms <- ctx
 			select {
 			case <-c.over:
@@ -78,14 +79,14 @@ func TestNoTwoLeadAtATimeAndTermsRise(t *testing.T) {
 		ctx, stop := context.WithTimeout(bg, time.Hour)
 		defer stop()
 		for i := range candidates {
-			e := w.Client(redlatch.Config{}).Election(name)
+			e := election.New(w.Client(redlatch.Config{}), name)
 			if i%2 == 1 {
-				e = w.Client(redlatch.Config{NoHandOff: true}).Election(name)
+				e = election.New(w.Client(redlatch.Config{NoHandOff: true}), name)
 			}
 			for range 2 { // of the same process
 				all.Go(func() {
 					rng := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // chance
-					err := e.Run(ctx, func(ctx context.Context) error {
+					err := e.Run(ctx, func(ctx context.Context, _ int64) error {
 						most.Store(max(most.Load(), leading.Add(1)))
 						defer leading.Add(-1)
 						mu.Lock()
@@ -234,7 +235,7 @@ func TestTheNextOneLeadsAtOnceWhenALeaderShutsDown(t *testing.T) {
 					if led, err := first.Resign(bg); !led || err != nil {
 						t.Errorf("Resign: %t, %v", led, err)
 					}
-					w.WantErr(context.Cause(lead), redlatch.ErrResigned)
+					w.WantErr(context.Cause(lead), election.ErrResigned)
 				}
 				<-second.terms
 				if d := time.Since(start); d > 10*time.Millisecond {
@@ -280,7 +281,7 @@ func TestTermsThatAreShortComeMoreAndMoreSeldom(t *testing.T) {
 		ctx, stop := context.WithTimeout(bg, time.Hour)
 		defer stop()
 		n := 0
-		w.WantErr(w.Client(redlatch.Config{}).Election(name).Run(ctx, func(context.Context) error { n++; return nil }), context.DeadlineExceeded)
+		w.WantErr(election.New(w.Client(redlatch.Config{}), name).Run(ctx, func(context.Context, int64) error { n++; return nil }), context.DeadlineExceeded)
 		if n < 100 || n > 170 { // every 30 s, but for the first
 			t.Errorf("%d terms in an hour", n)
 		}
@@ -316,25 +317,25 @@ func TestACandidateThatMayNotIsTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w.OK(w.Server.Set(name, "no lock"))
 		c := w.Client(redlatch.Config{})
-		err := c.Election(name).Run(bg, func(context.Context) error { panic("it leads") })
+		err := election.New(c, name).Run(bg, func(context.Context, int64) error { panic("it leads") })
 		var re *driver.RunError
 		if !errors.As(err, &re) || re.Code != "WRONGTYPE" {
 			t.Errorf("Run: %v", err)
 		}
-		if err := c.Election("").Run(bg, nil); err == nil {
+		if err := election.New(c, "").Run(bg, nil); err == nil {
 			t.Error("an empty name was accepted")
 		}
 		//nolint:staticcheck // that is the test
-		if err := c.Election("x").Run(nil, nil); err == nil {
+		if err := election.New(c, "x").Run(nil, nil); err == nil {
 			t.Error("a nil context was accepted")
 		}
-		if _, err := c.Election("").Leader(bg); err == nil {
+		if _, err := election.New(c, "").Leader(bg); err == nil {
 			t.Error("an empty name was accepted")
 		}
-		if _, err := c.Election("").Resign(bg); err == nil {
+		if _, err := election.New(c, "").Resign(bg); err == nil {
 			t.Error("an empty name was accepted")
 		}
-		for _, err := range c.Election("").Observe(bg) {
+		for _, err := range election.New(c, "").Observe(bg) {
 			if err == nil {
 				t.Error("an empty name was accepted")
 			}

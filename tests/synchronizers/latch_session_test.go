@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -482,7 +483,7 @@ func TestAChangeWhoseContextHasEndedIsNeverSent(t *testing.T) {
 			sent.Add(1)
 			return next()
 		}})
-		l, s, p, r := latch.New(c, "latch"), c.Semaphore("counted"), c.ExpirableSemaphore("permits"), ratelimit.New(c, "rate", ratelimit.Rate{})
+		l, s, p, r := latch.New(c, "latch"), semaphore.New(c, "counted", 0), semaphore.NewExpirable(c, "permits", 0), ratelimit.New(c, "rate", ratelimit.Rate{})
 		for range 2000 {
 			for name, call := range map[string]func() error{
 				"count down":  func() error { return l.CountDown(ended) },

@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -25,8 +26,8 @@ func TestTwinsThatCountShareNoSession(t *testing.T) {
 				}
 				return next()
 			}})
-			x, y := c.Semaphore("x"), c.Semaphore("{x}")
-			for _, s := range []*redlatch.Semaphore{x, y} {
+			x, y := semaphore.New(c, "x", 0), semaphore.New(c, "{x}", 0)
+			for _, s := range []*semaphore.Semaphore{x, y} {
 				w.SetPermits(s, 1)
 				w.OK(s.Acquire(bg, 1))
 			}
@@ -34,7 +35,7 @@ func TestTwinsThatCountShareNoSession(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 			w.OK(y.Release(bg, 1))
 			w.OK(<-released)
-			for _, s := range []*redlatch.Semaphore{x, y} {
+			for _, s := range []*semaphore.Semaphore{x, y} {
 				if n, err := s.Available(bg); n != 1 || err != nil {
 					t.Errorf("%s: %d permits, %v", s.Name(), n, err)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -40,7 +41,7 @@ type permitModel struct {
 
 	mu     sync.Mutex // guards rand and what follows
 	total  int        // of permits, if the one who changes it has his way
-	live   map[string]*redlatch.Permit
+	live   map[string]*semaphore.Permit
 	waits  map[int]permitWait // by number
 	number int
 	got    int
@@ -61,7 +62,7 @@ type permitClient struct {
 func newPermitModel(w *locktest.World, seed uint64) *permitModel {
 	m := &permitModel{
 		World: w, rand: rand.New(rand.NewPCG(seed, 11)), lossy: seed > 0, slot: make(chan struct{}, 1),
-		total: 6, live: map[string]*redlatch.Permit{}, waits: map[int]permitWait{},
+		total: 6, live: map[string]*semaphore.Permit{}, waits: map[int]permitWait{},
 	}
 	for range 4 {
 		c := &permitClient{m: m}
@@ -250,7 +251,7 @@ func (c *permitClient) section() {
 	if m.draw(3) == 0 {
 		opts = append(opts, redlatch.Lease(200*time.Millisecond+m.ms(1000)))
 	}
-	s := c.ExpirableSemaphore(locktest.Pool, opts...)
+	s := semaphore.NewExpirable(c.Client, locktest.Pool, 0, opts...)
 	m.mu.Lock()
 	m.number++
 	number := m.number
@@ -299,7 +300,7 @@ func (c *permitClient) section() {
 				_ = p.Release(ctx) // another client's release cannot end it
 			}
 		}
-		_ = by.ExpirableSemaphore(locktest.Pool).Release(ctx, ids...)
+		_ = semaphore.NewExpirable(by.Client, locktest.Pool, 0).Release(ctx, ids...)
 	}
 	for _, p := range ps {
 		if m.draw(8) > 0 || p.Err() != nil {
@@ -311,7 +312,7 @@ func (c *permitClient) section() {
 }
 
 func (m *permitModel) run() {
-	first := m.clients[0].ExpirableSemaphore(locktest.Pool)
+	first := semaphore.NewExpirable(m.clients[0].Client, locktest.Pool, 0)
 	if set, err := first.TrySetPermits(bg, m.total); !set || err != nil {
 		m.Fatal(set, err)
 	}

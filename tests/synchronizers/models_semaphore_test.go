@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -194,7 +195,7 @@ func (m *semaphoreModel) run() {
 		}
 	}
 	wg.Go(func() { // somebody changes how many there are, back and forth
-		s := m.clients[0].Semaphore(locktest.SemaphoreName)
+		s := semaphore.New(m.clients[0].Client, locktest.SemaphoreName, 0)
 		for range 2 {
 			for _, n := range []int{2, -6, 4} {
 				time.Sleep(time.Duration(m.draw(400)) * time.Millisecond)
@@ -215,7 +216,7 @@ func (m *semaphoreModel) run() {
 			m.mu.Lock()
 			gone := c.given
 			m.mu.Unlock()
-			if err := m.clients[0].Semaphore(locktest.SemaphoreName).AddPermits(bg, gone); err != nil {
+			if err := semaphore.New(m.clients[0].Client, locktest.SemaphoreName, 0).AddPermits(bg, gone); err != nil {
 				m.Error(err) // or those who want many might wait for ever
 			}
 		})
@@ -247,7 +248,7 @@ func (m *semaphoreModel) run() {
 
 func (c *semaphoreClient) caller(times int) {
 	m := c.m
-	s := c.Semaphore(locktest.SemaphoreName)
+	s := semaphore.New(c.Client, locktest.SemaphoreName, 0)
 	whole, end := context.WithTimeout(bg, 5*time.Minute)
 	defer end()
 	for range times {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -15,7 +16,7 @@ import (
 func BenchmarkSemaphore(b *testing.B) {
 	server := testserver.Start(b, testserver.Redis)
 	c := locktest.ClientOf(b, drivers.Rueidis.Open(b, drivers.Single(server.Addr())), redlatch.Config{})
-	s := c.Semaphore(locktest.SemaphoreName)
+	s := semaphore.New(c, locktest.SemaphoreName, 0)
 	if _, err := s.TrySetPermits(bg, 8); err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -16,7 +17,7 @@ func TestADetachedPermitIsNotReleasedWhenItIsCollected(t *testing.T) {
 	w := locktest.InRealTime(t)
 	dropped := make(chan observe.DroppedEvent, 10)
 	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
-	s, other := w.Permits(c, 1, redlatch.Lease(time.Hour)), c.ExpirableSemaphore("other")
+	s, other := w.Permits(c, 1, redlatch.Lease(time.Hour)), semaphore.NewExpirable(c, "other", 0)
 	if _, err := other.TrySetPermits(bg, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -52,15 +53,15 @@ func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var lost int
 		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(observe.LostEvent) { lost++ }})
-		s, other := w.Permits(c, 4), w.Client(redlatch.Config{}).ExpirableSemaphore(locktest.Pool)
-		live := func(p *redlatch.Permit) {
+		s, other := w.Permits(c, 4), semaphore.NewExpirable(w.Client(redlatch.Config{}), locktest.Pool, 0)
+		live := func(p *semaphore.Permit) {
 			t.Helper()
 			if err := p.Err(); err != nil || p.Context().Err() != nil {
 				t.Errorf("%v, %v", err, p.Context().Err())
 			}
 		}
-		over, elsewhere, here, closed := w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Second))), w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Minute))), w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Minute))), w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Minute)))
-		for _, p := range []*redlatch.Permit{over, elsewhere, here, closed} {
+		over, elsewhere, here, closed := w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Second))), w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Minute))), w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Minute))), w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Minute)))
+		for _, p := range []*semaphore.Permit{over, elsewhere, here, closed} {
 			ctx := p.Context()
 			w.Detach(p)
 			w.Detach(p)
@@ -88,7 +89,7 @@ func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 			t.Error(err)
 		}
 		live(closed)
-		for p, want := range map[*redlatch.Permit]error{over: redlatch.ErrNotHeld, elsewhere: redlatch.ErrNotHeld, here: nil} {
+		for p, want := range map[*semaphore.Permit]error{over: redlatch.ErrNotHeld, elsewhere: redlatch.ErrNotHeld, here: nil} {
 			if err := p.Release(bg); !errors.Is(err, want) || !errors.Is(context.Cause(p.Context()), redlatch.ErrNotHeld) {
 				t.Errorf("released: %v, want %v; %v", err, want, context.Cause(p.Context()))
 			}
@@ -109,11 +110,11 @@ func TestWhatCannotBeDetachedSaysWhy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		s := w.Permits(c, 4)
-		kept, lost := w.Permit(s), w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Second)))
-		released, closed := w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour))), w.Permit(other.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour)))
+		kept, lost := w.Permit(s), w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Second)))
+		released, closed := w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Hour))), w.Permit(semaphore.NewExpirable(other, s.Name(), 0, redlatch.Lease(time.Hour)))
 		time.Sleep(2 * time.Second)
 		w.OK(released.Release(bg))
-		refused := func(p *redlatch.Permit, want error) {
+		refused := func(p *semaphore.Permit, want error) {
 			t.Helper()
 			if id, err := p.Detach(); id != "" || !errors.Is(err, want) {
 				t.Errorf("detached as %q, %v; want %v", id, err, want)

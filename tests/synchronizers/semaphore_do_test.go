@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -79,10 +80,10 @@ func TestDoSaysThatItHasNotRun(t *testing.T) {
 		}
 		w.WantErr(not(sem.TryDo(bg, 1, 0, never)), redlatch.ErrBusy)
 		w.WantErr(not(permits.TryDo(bg, time.Second, never)), redlatch.ErrBusy)
-		w.WantErr(not(c.ExpirableSemaphore("unset").TryDo(bg, 0, never)), redlatch.ErrUninitialized)
+		w.WantErr(not(semaphore.NewExpirable(c, "unset", 0).TryDo(bg, 0, never)), redlatch.ErrUninitialized)
 		w.WantErr(not(sem.TryDo(bg, -1, 0, never)), redlatch.ErrInvalid)
 		w.WantErr(not(sem.TryDo(bg, 1, 0, nil)), redlatch.ErrInvalid)
-		w.WantErr(c.ExpirableSemaphore("unset").Do(bg, never), redlatch.ErrUninitialized)
+		w.WantErr(semaphore.NewExpirable(c, "unset", 0).Do(bg, never), redlatch.ErrUninitialized)
 		w.WantErr(sem.Do(bg, -1, never), redlatch.ErrInvalid)
 		w.OK(p.Release(bg))
 		ran := false
@@ -102,7 +103,7 @@ func TestDoOfAPermitEndsWithIt(t *testing.T) {
 		}})
 		permits, sem := w.Permits(c, 1), w.Semaphore(c, 1)
 		err := permits.Do(bg, func(ctx context.Context) error {
-			if p := redlatch.PermitFrom(ctx); p == nil || p.Err() != nil || ctx.Value(key{}) != "told" {
+			if p := semaphore.PermitFrom(ctx); p == nil || p.Err() != nil || ctx.Value(key{}) != "told" {
 				t.Errorf("permit %v, %v", p, ctx.Value(key{}))
 			}
 			w.Server.Del(locktest.PoolTimes)
@@ -110,7 +111,7 @@ func TestDoOfAPermitEndsWithIt(t *testing.T) {
 			return nil
 		})
 		w.WantErr(err, redlatch.ErrLost)
-		if redlatch.PermitFrom(bg) != nil {
+		if semaphore.PermitFrom(bg) != nil {
 			t.Error("a permit of nobody's")
 		}
 		w.OK(sem.Do(bg, 1, func(ctx context.Context) error {

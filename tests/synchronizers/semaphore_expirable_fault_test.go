@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -21,15 +22,15 @@ import (
 type permitRequest struct {
 	script  string
 	opts    []redlatch.HoldOption // of the semaphore
-	provoke func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) (held []*redlatch.Permit, total int)
+	provoke func(w *locktest.World, s *semaphore.Expirable, arm func()) (held []*semaphore.Permit, total int)
 }
 
 var permitRequests = map[string]permitRequest{
-	"take": {"expirable.take", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"take": {"expirable.take", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		arm()
-		return []*redlatch.Permit{w.Permit(s)}, 5
+		return []*semaphore.Permit{w.Permit(s)}, 5
 	}},
-	"take of several": {"expirable.take", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"take of several": {"expirable.take", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		arm()
 		ps, err := s.AcquireMany(bg, 3)
 		if err != nil {
@@ -37,15 +38,15 @@ var permitRequests = map[string]permitRequest{
 		}
 		return ps, 5
 	}},
-	"take that was extended since": {"expirable.take", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"take that was extended since": {"expirable.take", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		arm()
 		p := w.Permit(s)
 		if err := p.Extend(bg, time.Hour); err != nil {
 			w.Errorf("Extend: %v", err)
 		}
-		return []*redlatch.Permit{p}, 5
+		return []*semaphore.Permit{p}, 5
 	}},
-	"renew": {"expirable.renew", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"renew": {"expirable.renew", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		p := w.Permit(s)
 		before := p.Expires()
 		arm()
@@ -53,23 +54,23 @@ var permitRequests = map[string]permitRequest{
 		if !p.Expires().After(before) {
 			w.Error("not renewed")
 		}
-		return []*redlatch.Permit{p}, 5
+		return []*semaphore.Permit{p}, 5
 	}},
-	"extend": {"expirable.renew", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"extend": {"expirable.renew", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		p := w.Permit(s)
 		arm()
 		if err := p.Extend(bg, time.Minute); err != nil {
 			w.Errorf("Extend: %v", err)
 		}
-		return []*redlatch.Permit{p}, 5
+		return []*semaphore.Permit{p}, 5
 	}},
-	"release": {"expirable.release", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"release": {"expirable.release", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		p := w.Permit(s)
 		arm()
 		giveBack(w, p)
 		return nil, 5
 	}},
-	"release by id": {"expirable.give_back", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"release by id": {"expirable.give_back", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		p, q := w.Permit(s), w.Permit(s)
 		javaPermit(w, javaID, locktest.Forever)
 		_, _ = w.Server.Incr(locktest.Pool, -1)
@@ -77,22 +78,22 @@ var permitRequests = map[string]permitRequest{
 		if err := s.Release(bg, javaID, p.ID()); err != nil {
 			w.Errorf("Release: %v", err)
 		}
-		return []*redlatch.Permit{q}, 5
+		return []*semaphore.Permit{q}, 5
 	}},
-	"a refused release by id": {"expirable.give_back", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"a refused release by id": {"expirable.give_back", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		p := w.Permit(s)
 		arm()
 		w.WantErr(s.Release(bg, javaID), redlatch.ErrNotHeld)
-		return []*redlatch.Permit{p}, 5
+		return []*semaphore.Permit{p}, 5
 	}},
-	"AddPermits": {"expirable.add", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"AddPermits": {"expirable.add", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		arm()
 		if err := s.AddPermits(bg, 2); err != nil {
 			w.Error(err)
 		}
 		return nil, 7
 	}},
-	"SetPermits": {"expirable.set", nil, func(w *locktest.World, s *redlatch.ExpirableSemaphore, arm func()) ([]*redlatch.Permit, int) {
+	"SetPermits": {"expirable.set", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
 		arm()
 		if err := s.SetPermits(bg, 3); err != nil {
 			w.Error(err)
@@ -163,7 +164,7 @@ func TestALostReplyOrALateRequestAboutPermits(t *testing.T) {
 					locktest.InFakeTime(t, func(w *locktest.World) {
 						d := newLostOnce(request.script, executed)
 						c, other := w.Tapped(redlatch.Config{}, &d.Tap), w.Client(redlatch.Config{})
-						s, theirs := w.Permits(c, 5, request.opts...), other.ExpirableSemaphore(locktest.Pool)
+						s, theirs := w.Permits(c, 5, request.opts...), semaphore.NewExpirable(other, locktest.Pool, 0)
 						keep := w.Permit(theirs)
 						held, total := request.provoke(w, s, d.arm)
 						d.wantFired(t)
@@ -224,7 +225,7 @@ func TestASemaphoreIsMadeAndDeletedOnce(t *testing.T) {
 	for _, executed := range []bool{true, false} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			d := newLostOnce("expirable.try_set", executed)
-			s := w.Tapped(redlatch.Config{}, &d.Tap).ExpirableSemaphore(locktest.Pool)
+			s := semaphore.NewExpirable(w.Tapped(redlatch.Config{}, &d.Tap), locktest.Pool, 0)
 			d.arm()
 			if set, err := s.TrySetPermits(bg, 5); !set || err != nil {
 				t.Error(set, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -21,7 +22,7 @@ import (
 func TestPermitsOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, server *testserver.Server) {
 		a, b := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(server.Addr())), redlatch.Config{}), locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(server.Addr())), redlatch.Config{})
-		s, other := a.ExpirableSemaphore(locktest.Pool), b.ExpirableSemaphore(locktest.Pool)
+		s, other := semaphore.NewExpirable(a, locktest.Pool, 0), semaphore.NewExpirable(b, locktest.Pool, 0)
 		check := func(err error) {
 			t.Helper()
 			if err != nil {
@@ -54,7 +55,7 @@ func TestPermitsOnRealServers(t *testing.T) {
 		permits(17999, 1)
 		check(p.Release(bg))
 
-		ps, err := a.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Hour)).TryAcquireMany(bg, 9000, locktest.Generous)
+		ps, err := semaphore.NewExpirable(a, s.Name(), 0, redlatch.Lease(time.Hour)).TryAcquireMany(bg, 9000, locktest.Generous)
 		check(err)
 		ids := make([]string, len(ps))
 		for i, p := range ps {

@@ -17,10 +17,11 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-func giveBack(w *locktest.World, ps ...*redlatch.Permit) {
+func giveBack(w *locktest.World, ps ...*semaphore.Permit) {
 	w.Helper()
 	for _, p := range ps {
 		if err := p.Release(bg); err != nil {
@@ -48,7 +49,7 @@ func TestPermitsAreStoredAsRedissonStoresThem(t *testing.T) {
 		c := w.Client(redlatch.Config{Redisson: redlatch.Redisson{MaxClockSkew: 2 * time.Second}})
 		s := w.Permits(c, 5)
 		now := time.Now().UnixMilli()
-		p := w.Permit(c.ExpirableSemaphore(s.Name(), redlatch.Lease(10*time.Second)))
+		p := w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(10*time.Second)))
 		many, err := s.AcquireMany(bg, 3)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +93,7 @@ func TestPermitsAreStoredAsRedissonStoresThem(t *testing.T) {
 func TestASemaphoreWithoutPermitsIsAnErrorAndNoWait(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		s := c.ExpirableSemaphore(locktest.Pool)
+		s := semaphore.NewExpirable(c, locktest.Pool, 0)
 		start := time.Now()
 		_, err := s.Acquire(bg)
 		w.WantErr(err, redlatch.ErrUninitialized)
@@ -134,7 +135,7 @@ func TestASemaphoreWithoutPermitsIsAnErrorAndNoWait(t *testing.T) {
 func TestTheNumberOfPermits(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		s := c.ExpirableSemaphore(locktest.Pool)
+		s := semaphore.NewExpirable(c, locktest.Pool, 0)
 		numbers := func(available, acquired, permits int) {
 			t.Helper()
 			a, err1 := s.Available(bg)
@@ -209,7 +210,7 @@ func TestTheNumberOfPermits(t *testing.T) {
 func TestPermitsByTheirIds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		s, other := w.Permits(a, 4, redlatch.Lease(time.Minute)), b.ExpirableSemaphore(locktest.Pool, redlatch.Lease(time.Minute))
+		s, other := w.Permits(a, 4, redlatch.Lease(time.Minute)), semaphore.NewExpirable(b, locktest.Pool, 0, redlatch.Lease(time.Minute))
 		mine, err := s.AcquireMany(bg, 2)
 		if err != nil {
 			t.Fatal(err)
@@ -304,7 +305,7 @@ func TestPermitsAreReleasedByIdAfterTheContext(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.ClientOver(10*time.Millisecond, redlatch.Config{}), w.Client(redlatch.Config{})
 		s := w.Permits(a, 2)
-		mine, theirs := w.Permit(s), w.Permit(b.ExpirableSemaphore(locktest.Pool))
+		mine, theirs := w.Permit(s), w.Permit(semaphore.NewExpirable(b, locktest.Pool, 0))
 		ctx, cancel := context.WithCancel(bg)
 		cancel()
 		_ = s.Release(ctx, mine.ID(), theirs.ID())
@@ -383,7 +384,7 @@ func TestTheWatchdogKeepsPermitsAndACrashGivesThemBack(t *testing.T) {
 		}
 		dead.Do(func() { close(crash) })
 		start := time.Now()
-		p := w.Permit(other.ExpirableSemaphore(locktest.Pool))
+		p := w.Permit(semaphore.NewExpirable(other, locktest.Pool, 0))
 		if waited := time.Since(start); waited < 20*time.Second || waited > 31100*time.Millisecond {
 			t.Errorf("came back after %v", waited)
 		}
@@ -409,7 +410,7 @@ func TestAPermitOfALeaseEndsBeforeItsPlaceIsGivenAway(t *testing.T) {
 		if _, ok := p.Context().Deadline(); ok {
 			t.Error("the permit of a lease has a deadline, which callees would copy")
 		}
-		q := w.Permit(b.ExpirableSemaphore(locktest.Pool))
+		q := w.Permit(semaphore.NewExpirable(b, locktest.Pool, 0))
 		got := time.Since(start)
 		if end := <-ended; end > 1960*time.Millisecond || end < 1940*time.Millisecond || got < 3*time.Second || got > 3010*time.Millisecond { // the lease, and MaxClockSkew
 			t.Errorf("ended after %v, next after %v", end, got)
@@ -451,7 +452,7 @@ func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		s := w.Permits(c, 1)
-		bad := c.ExpirableSemaphore("a{b")
+		bad := semaphore.NewExpirable(c, "a{b", 0)
 		var none context.Context
 		second := func(_ any, err error) error { return err }
 		for want, err := range map[string]error{
@@ -459,7 +460,7 @@ func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
 			"must not be negative":  second(s.TryAcquire(bg, -1)),
 			"0 permits cannot":      second(s.AcquireMany(bg, 0)),
 			"ask for 1 to 10000":    second(s.AcquireMany(bg, 10001)),
-			"lease of 1ms":          second(c.ExpirableSemaphore(s.Name(), redlatch.Lease(time.Millisecond)).Acquire(bg)),
+			"lease of 1ms":          second(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Millisecond)).Acquire(bg)),
 			"without a '}'":         second(bad.Acquire(bg)),
 			"AddPermits takes":      s.SetPermits(bg, -1),
 			"less than no":          second(s.TrySetPermits(bg, -1)),
@@ -557,7 +558,7 @@ func TestPermitKeysShareASlot(t *testing.T) {
 // Redisson's listeners throw at a negative number of permits.
 func TestNoMessageSaysLessThanNoPermits(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		s := w.Client(redlatch.Config{}).ExpirableSemaphore("desks")
+		s := semaphore.NewExpirable(w.Client(redlatch.Config{}), "desks", 0)
 		_, err := s.TrySetPermits(bg, 3)
 		w.OK(err)
 		ps, err := s.AcquireMany(bg, 3)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -80,7 +81,7 @@ func TestWhoLeavesTheLineDoesNotHoldUpTheOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		first := locktest.Later(func() error { _, err := s.AcquireMany(ctx, 2); return err })
 		synctest.Wait()
-		second := locktest.Later(func() *redlatch.Permit { return w.Permit(s) })
+		second := locktest.Later(func() *semaphore.Permit { return w.Permit(s) })
 		synctest.Wait()
 		start := time.Now()
 		cancel()
@@ -112,7 +113,7 @@ func TestTenThousandThatWait(t *testing.T) {
 		s := w.Permits(c, 1)
 		p := w.Permit(s)
 		own := d.Subs.Load() // the client's own
-		got := make(chan *redlatch.Permit, n)
+		got := make(chan *semaphore.Permit, n)
 		ctx, cancel := context.WithCancel(bg)
 		var wg sync.WaitGroup
 		for range n {
@@ -155,7 +156,7 @@ func TestPermitsWithoutMessages(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		s := w.Permits(c, 1)
 		p := w.Permit(s)
-		done := locktest.Later(func() *redlatch.Permit { return w.Permit(s) })
+		done := locktest.Later(func() *semaphore.Permit { return w.Permit(s) })
 		time.Sleep(time.Second)
 		start := time.Now()
 		raw, _ := hex.DecodeString(p.ID())

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -27,12 +28,12 @@ func TestExpireAndPersistAreAboutAllKeysOfAnObject(t *testing.T) {
 		own  []string // end an interval after their last use, whatever is said
 	}{
 		"semaphore": {func(w *locktest.World, c *redlatch.Client) object {
-			s := c.Semaphore(locktest.Pool)
+			s := semaphore.New(c, locktest.Pool, 0)
 			w.OK(s.Release(bg, 3))
 			return s
 		}, []string{locktest.Pool}, nil},
 		"permits": {func(w *locktest.World, c *redlatch.Client) object {
-			s := c.ExpirableSemaphore(locktest.Pool, redlatch.Lease(time.Hour)).WithPermits(3)
+			s := semaphore.NewExpirable(c, locktest.Pool, 3, redlatch.Lease(time.Hour))
 			_, err := s.Acquire(bg)
 			w.OK(err)
 			return s
@@ -98,9 +99,9 @@ func TestExpireAndPersistAreAboutAllKeysOfAnObject(t *testing.T) {
 
 // Callers that go on until the end meet the semaphore's last millisecond, in which its TTL is 0.
 func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
-	for name, use := range map[string]func(p *redlatch.Permit){
-		"kept": func(p *redlatch.Permit) { _, _ = p.Detach() },
-		"released": func(p *redlatch.Permit) {
+	for name, use := range map[string]func(p *semaphore.Permit){
+		"kept": func(p *semaphore.Permit) { _, _ = p.Detach() },
+		"released": func(p *semaphore.Permit) {
 			_ = p.Release(bg) // or it has ended
 		},
 	} {
@@ -112,10 +113,7 @@ func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 				off, stays := map[int]int{}, 0
 				for i := range 200 {
 					name := fmt.Sprintf("s%d", i)
-					sem := c.ExpirableSemaphore(name, redlatch.Lease(time.Second))
-					if i%2 == 0 {
-						sem = sem.WithPermits(permits)
-					}
+					sem := semaphore.NewExpirable(c, name, []int{permits, 0}[i%2], redlatch.Lease(time.Second))
 					if _, err := sem.TrySetPermits(bg, permits); err != nil {
 						t.Fatal(err)
 					}
@@ -154,21 +152,21 @@ func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 
 // Of a semaphore that is gone nothing comes back: it would be one with so many permits, for ever.
 func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
-	for name, back := range map[string]func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit){
-		"released": func(_ *redlatch.ExpirableSemaphore, p *redlatch.Permit) { _ = p.Release(bg) },
-		"swept": func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) {
+	for name, back := range map[string]func(s *semaphore.Expirable, p *semaphore.Permit){
+		"released": func(_ *semaphore.Expirable, p *semaphore.Permit) { _ = p.Release(bg) },
+		"swept": func(s *semaphore.Expirable, p *semaphore.Permit) {
 			_, _ = p.Detach() // it may be over
 			time.Sleep(time.Hour)
 			_, _ = s.Permits(bg)
 		},
-		"by its id": func(s *redlatch.ExpirableSemaphore, p *redlatch.Permit) {
+		"by its id": func(s *semaphore.Expirable, p *semaphore.Permit) {
 			_, _ = p.Detach() // it may be over
 			_ = s.Release(bg, p.ID())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
-				s := w.Client(redlatch.Config{}).ExpirableSemaphore(locktest.Pool, redlatch.Lease(time.Minute))
+				s := semaphore.NewExpirable(w.Client(redlatch.Config{}), locktest.Pool, 0, redlatch.Lease(time.Minute))
 				w.OK(s.SetPermits(bg, 3))
 				p, err := s.TryAcquire(bg, 0)
 				w.OK(err)
@@ -185,7 +183,7 @@ func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
 // What was given of a semaphore that has ended does not come back to the one that AddPermits makes.
 func TestPermitsThatAreAddedAnewAreAll(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
-		s := w.Client(redlatch.Config{}).ExpirableSemaphore("pool", redlatch.Lease(time.Minute))
+		s := semaphore.NewExpirable(w.Client(redlatch.Config{}), "pool", 0, redlatch.Lease(time.Minute))
 		w.OK(s.SetPermits(bg, 3))
 		for range 2 {
 			_, err := s.Acquire(bg)

@@ -15,24 +15,25 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // counted are the requests that change a number, each from 10 permits.
 var counted = []struct {
 	name, script string
-	do           func(s *redlatch.Semaphore) (any, error)
+	do           func(s *semaphore.Semaphore) (any, error)
 	answer       any
 	permits      string
 }{
-	{"acquire", "semaphore.exchange", func(s *redlatch.Semaphore) (any, error) { return nil, s.Acquire(bg, 2) }, nil, "8"},
-	{"try", "semaphore.exchange", func(s *redlatch.Semaphore) (any, error) { return nil, s.TryAcquire(bg, 10, 0) }, nil, "0"},
-	{"release", "semaphore.exchange", func(s *redlatch.Semaphore) (any, error) { return nil, s.Release(bg, 3) }, nil, "13"},
-	{"release if exists", "semaphore.add", func(s *redlatch.Semaphore) (any, error) { return s.ReleaseIfExists(bg, 3) }, true, "13"},
-	{"add", "semaphore.add", func(s *redlatch.Semaphore) (any, error) { return nil, s.AddPermits(bg, -3) }, nil, "7"},
-	{"drain", "semaphore.drain", func(s *redlatch.Semaphore) (any, error) { return s.Drain(bg) }, 10, "0"},
-	{"delete", "semaphore.delete", func(s *redlatch.Semaphore) (any, error) { return s.Delete(bg) }, true, ""},
-	{"set", "semaphore.set", func(s *redlatch.Semaphore) (any, error) {
+	{"acquire", "semaphore.exchange", func(s *semaphore.Semaphore) (any, error) { return nil, s.Acquire(bg, 2) }, nil, "8"},
+	{"try", "semaphore.exchange", func(s *semaphore.Semaphore) (any, error) { return nil, s.TryAcquire(bg, 10, 0) }, nil, "0"},
+	{"release", "semaphore.exchange", func(s *semaphore.Semaphore) (any, error) { return nil, s.Release(bg, 3) }, nil, "13"},
+	{"release if exists", "semaphore.add", func(s *semaphore.Semaphore) (any, error) { return s.ReleaseIfExists(bg, 3) }, true, "13"},
+	{"add", "semaphore.add", func(s *semaphore.Semaphore) (any, error) { return nil, s.AddPermits(bg, -3) }, nil, "7"},
+	{"drain", "semaphore.drain", func(s *semaphore.Semaphore) (any, error) { return s.Drain(bg) }, 10, "0"},
+	{"delete", "semaphore.delete", func(s *semaphore.Semaphore) (any, error) { return s.Delete(bg) }, true, ""},
+	{"set", "semaphore.set", func(s *semaphore.Semaphore) (any, error) {
 		_, _ = s.Delete(bg)
 		return s.TrySetPermits(bg, 4)
 	}, true, "4"},
@@ -54,7 +55,7 @@ func TestALostReplyCountsNothingTwice(t *testing.T) {
 					return r, err
 				}})
 				_ = w.Server.Set(locktest.SemaphoreName, "10")
-				answer, err := x.do(c.Semaphore(locktest.SemaphoreName))
+				answer, err := x.do(semaphore.New(c, locktest.SemaphoreName, 0))
 				if err != nil || answer != x.answer || lost != 2 {
 					t.Errorf("%v, %v after %d lost replies; want %v", answer, err, lost, x.answer)
 				}
@@ -78,7 +79,7 @@ func TestALateRequestCountsNothing(t *testing.T) {
 					}
 					return next()
 				}
-				s := w.Tapped(redlatch.Config{}, d).Semaphore(locktest.SemaphoreName)
+				s := semaphore.New(w.Tapped(redlatch.Config{}, d), locktest.SemaphoreName, 0)
 				_ = w.Server.Set(locktest.SemaphoreName, "10")
 				answer, err := x.do(s)
 				if err != nil || answer != x.answer || late == nil {
@@ -169,13 +170,13 @@ func TestWhatAClientThatIsShutOutHasSentIsBroughtToItsEnd(t *testing.T) {
 	for _, refusal := range []string{"WRONGPASS invalid username-password pair or user is disabled.", "NOAUTH Authentication required.", "NOPERM User default has no permissions to run the 'evalsha' command"} {
 		for _, x := range []struct {
 			name, script string
-			call         func(s *redlatch.Semaphore) error
+			call         func(s *semaphore.Semaphore) error
 			told         bool // at once; else when it is done
 			permits      string
 		}{
-			{"acquire", "semaphore.exchange", func(s *redlatch.Semaphore) error { return s.Acquire(bg, 2) }, true, "10"},
-			{"release", "semaphore.exchange", func(s *redlatch.Semaphore) error { return s.Release(bg, 2) }, false, "12"},
-			{"add", "semaphore.add", func(s *redlatch.Semaphore) error { return s.AddPermits(bg, 2) }, true, "12"},
+			{"acquire", "semaphore.exchange", func(s *semaphore.Semaphore) error { return s.Acquire(bg, 2) }, true, "10"},
+			{"release", "semaphore.exchange", func(s *semaphore.Semaphore) error { return s.Release(bg, 2) }, false, "12"},
+			{"add", "semaphore.add", func(s *semaphore.Semaphore) error { return s.AddPermits(bg, 2) }, true, "12"},
 		} {
 			for _, executed := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s/%s/executed=%v", refusal[:6], x.name, executed), func(t *testing.T) {
@@ -238,7 +239,7 @@ func TestALostReplyToAYieldCountsNothingTwice(t *testing.T) {
 					}
 					return r, err
 				}})
-				s, other := w.Semaphore(c, 1), w.Client(redlatch.Config{}).Semaphore(locktest.SemaphoreName)
+				s, other := w.Semaphore(c, 1), semaphore.New(w.Client(redlatch.Config{}), locktest.SemaphoreName, 0)
 				w.OK(s.Acquire(bg, 1))
 				here := locktest.AcquiringPermits(bg, s, 1)
 				var there <-chan error

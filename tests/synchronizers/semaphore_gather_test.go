@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -34,7 +35,7 @@ func TestReleasesByIdDoNotGoOneAtATime(t *testing.T) {
 				}})
 				held := w.Permits(w.Client(redlatch.Config{}), permits+1)
 				keeper := w.Permit(held)
-				s := c.ExpirableSemaphore(locktest.Pool)
+				s := semaphore.NewExpirable(c, locktest.Pool, 0)
 				var wg sync.WaitGroup
 				for i := range permits / 2 {
 					ps, err := held.AcquireMany(bg, 2)

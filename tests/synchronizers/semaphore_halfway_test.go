@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -23,22 +24,22 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 			s := testserver.Start(t, kind)
 			rdb := locktest.RawGoredis(t, s)
 			c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
-			take := func(p *redlatch.ExpirableSemaphore) error { _, err := p.Acquire(bg); return err }
-			expired := func(p *redlatch.ExpirableSemaphore) {
+			take := func(p *semaphore.Expirable) error { _, err := p.Acquire(bg); return err }
+			expired := func(p *semaphore.Expirable) {
 				rdb.DecrBy(bg, p.Name(), 1)
 				rdb.ZAdd(bg, "{"+p.Name()+"}:timeout", redis.Z{Score: 1, Member: "sixteen bytes id"})
 			}
 			for _, tt := range []struct {
 				right  string
-				before func(p *redlatch.ExpirableSemaphore)
-				do     func(p *redlatch.ExpirableSemaphore) error
+				before func(p *semaphore.Expirable)
+				do     func(p *semaphore.Expirable) error
 			}{
 				{"zadd", nil, take},
 				{"decrby", nil, take},
-				{"pexpire", func(p *redlatch.ExpirableSemaphore) { rdb.PExpire(bg, p.Name(), time.Hour) }, take},
+				{"pexpire", func(p *semaphore.Expirable) { rdb.PExpire(bg, p.Name(), time.Hour) }, take},
 				{"incrby", expired, take},
 				{"zremrangebyscore", expired, take},
-				{"incrby", nil, func(p *redlatch.ExpirableSemaphore) error {
+				{"incrby", nil, func(p *semaphore.Expirable) error {
 					held, err := p.Acquire(bg)
 					if err != nil {
 						t.Error(err)
@@ -46,8 +47,8 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 					}
 					return held.Release(bg)
 				}},
-				{"incrby", nil, func(p *redlatch.ExpirableSemaphore) error {
-					held, err := c.ExpirableSemaphore(p.Name(), redlatch.Lease(time.Second)).Acquire(bg)
+				{"incrby", nil, func(p *semaphore.Expirable) error {
+					held, err := semaphore.NewExpirable(c, p.Name(), 0, redlatch.Lease(time.Second)).Acquire(bg)
 					if err != nil {
 						t.Error(err)
 						return nil
@@ -60,7 +61,7 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 					return p.Release(bg, id)
 				}},
 			} {
-				p := c.ExpirableSemaphore("pool-" + tt.right)
+				p := semaphore.NewExpirable(c, "pool-"+tt.right, 0)
 				if _, err := p.Delete(bg); err != nil {
 					t.Fatal(err)
 				}

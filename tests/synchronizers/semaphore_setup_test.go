@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -24,8 +25,18 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 		change  func() error // to 7
 	}
 	for name, carry := range map[string]func(c *redlatch.Client, n int) carrier{
+		"counted": func(c *redlatch.Client, n int) carrier {
+			s := semaphore.New(c, locktest.Pool, n)
+			nothing := func(context.Context) error { return nil }
+			return carrier{
+				func(ctx context.Context) error { return s.Do(ctx, 1, nothing) },
+				func() error { _, err := s.TryDo(bg, 1, 0, nothing); return err },
+				func() (int, error) { return s.Available(bg) },
+				func() error { return s.AddPermits(bg, 4) },
+			}
+		},
 		"permits": func(c *redlatch.Client, n int) carrier {
-			s := c.ExpirableSemaphore(locktest.Pool).WithPermits(n)
+			s := semaphore.NewExpirable(c, locktest.Pool, n)
 			return carrier{
 				func(ctx context.Context) error {
 					p, err := s.Acquire(ctx)
@@ -87,7 +98,7 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 					w.OK(a.acquire(bg)) // or it was the last one whose set-up was lost
 					has(3)
 				}
-				bad := carry(w.Client(redlatch.Config{}), 0)
+				bad := carry(w.Client(redlatch.Config{}), -1)
 				if bad.try() == nil || bad.acquire(bg) == nil {
 					t.Error("a set-up that cannot be is accepted")
 				}
@@ -133,8 +144,12 @@ func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 // for long does not fail with them, but when it has itself waited for as long as any call does.
 func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
 	for script, acquires := range map[string]func(c *redlatch.Client) func() error{
+		"semaphore.set": func(c *redlatch.Client) func() error {
+			s := semaphore.New(c, locktest.Pool, 3)
+			return func() error { return s.Acquire(bg, 1) }
+		},
 		"expirable.try_set": func(c *redlatch.Client) func() error {
-			s := c.ExpirableSemaphore(locktest.Pool).WithPermits(3)
+			s := semaphore.NewExpirable(c, locktest.Pool, 3)
 			return func() error { _, err := s.Acquire(bg); return err }
 		},
 		"ratelimiter.tryset": func(c *redlatch.Client) func() error {
@@ -181,10 +196,21 @@ func TestNobodyIsToldThatWhatHeHasSetUpIsNot(t *testing.T) {
 		setUp   func(c *redlatch.Client) error
 		script  string
 	}{
-		"permits": {
-			func(c *redlatch.Client) error { _, err := c.ExpirableSemaphore(locktest.Pool).Acquire(bg); return err },
+		"counted": {
+			func(c *redlatch.Client) error { return semaphore.New(c, locktest.Pool, 0).Acquire(bg, 1) },
 			func(c *redlatch.Client) error {
-				_, err := c.ExpirableSemaphore(locktest.Pool).TrySetPermits(bg, 3)
+				_, err := semaphore.New(c, locktest.Pool, 0).TrySetPermits(bg, 3)
+				return err
+			},
+			"semaphore.exchange",
+		},
+		"permits": {
+			func(c *redlatch.Client) error {
+				_, err := semaphore.NewExpirable(c, locktest.Pool, 0).Acquire(bg)
+				return err
+			},
+			func(c *redlatch.Client) error {
+				_, err := semaphore.NewExpirable(c, locktest.Pool, 0).TrySetPermits(bg, 3)
 				return err
 			},
 			"expirable.take",
@@ -223,4 +249,71 @@ func TestNobodyIsToldThatWhatHeHasSetUpIsNot(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nobody waits for ever for a semaphore that nobody has set up, or that is gone: each caller is told, or it is set up for all.
+func TestNobodyWaitsForASemaphoreThatIsNotThere(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		without, with := semaphore.New(c, locktest.SemaphoreName, 0), semaphore.New(w.Client(redlatch.Config{}), locktest.SemaphoreName, 3)
+		w.WantErr(without.Acquire(bg, 1), redlatch.ErrUninitialized)
+		w.WantErr(without.TryAcquire(bg, 1, time.Hour), redlatch.ErrUninitialized)
+		ran, err := without.TryDo(bg, 1, 0, func(context.Context) error { return nil })
+		const says = `redlatch: not initialised: nobody has set how many permits semaphore "ports" has, or it was removed; call TrySetPermits, or give semaphore.New the number`
+		if ran || err == nil || err.Error() != says {
+			t.Errorf("%v, %q, want %q", ran, err, says)
+		}
+		if made, err := without.TrySetPermits(bg, 0); !made || err != nil {
+			t.Errorf("TrySetPermits: %v, %v", made, err)
+		}
+		w.WantErr(with.TryAcquire(bg, 1, 0), redlatch.ErrBusy) // none is as good a number as three
+
+		got := locktest.AcquiringPermits(bg, without, 1)
+		if !locktest.NoneYet(got) {
+			t.Fatal("nobody has released a permit")
+		}
+		if deleted, err := without.Delete(bg); !deleted || err != nil {
+			t.Errorf("Delete: %v, %v", deleted, err)
+		}
+		start := time.Now()
+		w.WantErr(<-got, redlatch.ErrUninitialized)
+		if d := time.Since(start); d > 2400*time.Millisecond {
+			t.Errorf("told after %v", d)
+		}
+
+		w.OK(without.Release(bg, 1)) // which makes it
+		w.OK(with.Acquire(bg, 1))
+		wantSemaphore(w, "released and acquired", "0")
+		mine, theirs := locktest.AcquiringPermits(bg, semaphore.New(c, locktest.SemaphoreName, 2), 2), locktest.AcquiringPermits(bg, without, 1)
+		w.Server.FlushAll()
+		w.OK(<-mine)
+		if !locktest.NoneYet(theirs) {
+			t.Fatal("there were two")
+		}
+		w.OK(with.Release(bg, 1)) // held since before the flush: one on top
+		w.OK(<-theirs)
+		wantSemaphore(w, "in the end", "0")
+	})
+}
+
+// A set-up that is repeated, or comes late, sets nothing up once more.
+func TestASetUpOfWhichTheReplyIsLostIsMadeOnce(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		sets := 0
+		s := semaphore.New(w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			reply, err := next()
+			if script == "semaphore.set" {
+				if sets++; sets == 1 {
+					w.Server.Del(locktest.SemaphoreName) // by somebody else, before it is sent again
+					return driver.Reply{}, locktest.ErrReplyLost
+				}
+			}
+			return reply, err
+		}}), locktest.SemaphoreName, 3)
+		w.OK(s.Acquire(bg, 1))
+		wantSemaphore(w, "after it", "2")
+		if sets != 3 { // the first one, the same again, which does nothing, and another
+			t.Errorf("%d requests", sets)
+		}
+	})
 }

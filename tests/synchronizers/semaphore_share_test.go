@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -94,7 +95,7 @@ func TestTenThousandWaitersCostOneSubscription(t *testing.T) {
 		c := w.Tapped(redlatch.Config{}, d)
 		s := w.Semaphore(c, 0)
 		idle := d.Subs.Load()
-		other := w.Client(redlatch.Config{}).Semaphore(locktest.SemaphoreName)
+		other := semaphore.New(w.Client(redlatch.Config{}), locktest.SemaphoreName, 0)
 		var got atomic.Int64
 		var wg sync.WaitGroup
 		for range waiters {
@@ -167,7 +168,7 @@ func crews(w *locktest.World, permits int, section, d, far time.Duration, sizes 
 			rtt = far
 		}
 		c := w.ClientOver(rtt, redlatch.Config{})
-		s := c.Semaphore(locktest.SemaphoreName)
+		s := semaphore.New(c, locktest.SemaphoreName, 0)
 		if i == 0 {
 			w.Semaphore(c, permits)
 		}

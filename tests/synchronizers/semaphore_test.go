@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -36,7 +37,7 @@ func scMessages(w *locktest.World) func() []string {
 func TestSemaphoreCountsAsRedissons(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		s := c.Semaphore(locktest.SemaphoreName)
+		s := semaphore.New(c, locktest.SemaphoreName, 0)
 		said := scMessages(w)
 		want := func(when, permits string, messages ...string) {
 			t.Helper()
@@ -64,7 +65,7 @@ func TestSemaphoreCountsAsRedissons(t *testing.T) {
 		w.OK(s.TryAcquire(bg, 0, 0))
 		w.OK(s.Acquire(bg, 0))
 		w.OK(s.Release(bg, 0))
-		w.WantErr(s.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
+		w.WantErr(s.TryAcquire(bg, 1, 0), redlatch.ErrUninitialized)
 		yes(false)(s.ReleaseIfExists(bg, 3))
 		want("without a semaphore", "")
 		if n, err := s.Drain(bg); n != 0 || err != nil {
@@ -142,9 +143,9 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 			{s.Release(none, 1), "nil context"},
 			{second(s.Available(none)), "nil context"},
 			{s.TryAcquire(bg, 1, -1), "negative"},
-			{c.Semaphore("a{b").Acquire(bg, 1), "without a '}'"},
-			{c.Semaphore("").Release(bg, 1), "empty"},
-			{second(c.Semaphore("").Drain(bg)), "empty"},
+			{semaphore.New(c, "a{b", 0).Acquire(bg, 1), "without a '}'"},
+			{semaphore.New(c, "", 0).Release(bg, 1), "empty"},
+			{second(semaphore.New(c, "", 0).Drain(bg)), "empty"},
 		} {
 			if x.err == nil || !strings.Contains(x.err.Error(), x.says) {
 				t.Errorf("got %v, want an error that says %q", x.err, x.says)
@@ -153,7 +154,7 @@ func TestSemaphoreRefusesBadInput(t *testing.T) {
 		wantSemaphore(w, "after bad input", "5")
 
 		w.Server.HSet("lock", "field", "1")
-		wrong := c.Semaphore("lock")
+		wrong := semaphore.New(c, "lock", 0)
 		for _, err := range []error{
 			wrong.Acquire(bg, 1), wrong.TryAcquire(bg, 1, 0), wrong.Release(bg, 1), wrong.AddPermits(bg, 1),
 			second(wrong.Drain(bg)), second(wrong.Available(bg)), second(wrong.Delete(bg)), second(wrong.ReleaseIfExists(bg, 1)),
@@ -173,9 +174,9 @@ func TestATextIsNotTakenForNoPermits(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		w.OK(w.Server.Set("x", "text"))
-		expirable := c.ExpirableSemaphore("x")
+		expirable := semaphore.NewExpirable(c, "x", 0)
 		for what, ask := range map[string]func(context.Context) (int, error){
-			"semaphore": c.Semaphore("x").Available, "latch": latch.New(c, "x").Count,
+			"semaphore": semaphore.New(c, "x", 0).Available, "latch": latch.New(c, "x").Count,
 			"expirable": expirable.Available, "acquired": expirable.Acquired, "all": expirable.Permits,
 		} {
 			var wrong *driver.RunError
@@ -191,11 +192,11 @@ func TestAWaiterGetsItsPermitsWhenThereAreEnough(t *testing.T) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		s := w.Semaphore(c, 0)
 		got := locktest.AcquiringPermits(bg, s, 2)
-		w.OK(other.Semaphore(locktest.SemaphoreName).Release(bg, 1))
+		w.OK(semaphore.New(other, locktest.SemaphoreName, 0).Release(bg, 1))
 		if !locktest.NoneYet(got) {
 			t.Fatal("one is enough for two")
 		}
-		w.OK(other.Semaphore(locktest.SemaphoreName).AddPermits(bg, 1))
+		w.OK(semaphore.New(other, locktest.SemaphoreName, 0).AddPermits(bg, 1))
 		synctest.Wait()
 		if len(got) == 0 {
 			t.Fatal("nobody told it")
@@ -251,7 +252,7 @@ func TestTheNumberInAMessageIsNotBelieved(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		s := w.Semaphore(c, 0)
-		e := c.ExpirableSemaphore("permits")
+		e := semaphore.NewExpirable(c, "permits", 0)
 		set, err := e.TrySetPermits(bg, 0)
 		w.OK(err)
 		got := locktest.AcquiringPermits(bg, s, 2)
@@ -287,7 +288,7 @@ func TestPermitsGoToWhoAskedFirst(t *testing.T) {
 					s := w.Semaphore(c, 0)
 					from := s
 					if remote {
-						from = w.Client(redlatch.Config{}).Semaphore(locktest.SemaphoreName)
+						from = semaphore.New(w.Client(redlatch.Config{}), locktest.SemaphoreName, 0)
 					}
 					var order []int
 					var wg sync.WaitGroup
@@ -325,8 +326,8 @@ func TestTryOvertakesNobody(t *testing.T) {
 		s := w.Semaphore(c, 2)
 		got := locktest.AcquiringPermits(bg, s, 3)
 		w.WantErr(s.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
-		w.OK(other.Semaphore(locktest.SemaphoreName).TryAcquire(bg, 1, 0)) // it cannot know
-		w.OK(other.Semaphore(locktest.SemaphoreName).Release(bg, 2))
+		w.OK(semaphore.New(other, locktest.SemaphoreName, 0).TryAcquire(bg, 1, 0)) // it cannot know
+		w.OK(semaphore.New(other, locktest.SemaphoreName, 0).Release(bg, 2))
 		w.OK(<-got)
 		wantSemaphore(w, "after it", "0")
 	})
@@ -377,7 +378,7 @@ func TestACancelledWaiterHoldsUpNobody(t *testing.T) {
 			t.Fatal("the next one was not asked for at once")
 		}
 		w.OK(<-few)
-		w.OK(other.Semaphore(locktest.SemaphoreName).Release(bg, 2))
+		w.OK(semaphore.New(other, locktest.SemaphoreName, 0).Release(bg, 2))
 		wantSemaphore(w, "in the end", "2")
 	})
 }

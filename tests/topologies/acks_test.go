@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -124,7 +125,7 @@ func TestASilentReplica(t *testing.T) {
 			events.Add(1)
 		}})
 		off := client(s.T, open(), redlatch.Config{AckTimeout: ackTimeout})
-		semaphore, pool := c.Semaphore("semaphore"), c.ExpirableSemaphore("pool")
+		semaphore, pool := semaphore.New(c, "semaphore", 0), semaphore.NewExpirable(c, "pool", 0)
 		if _, err := semaphore.TrySetPermits(ctx, 2); err != nil {
 			s.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -240,9 +241,9 @@ func (p *pair) rest(d driver.Redis) {
 	p.must("Check", guarded.Check(p.ctx, h.Token()))
 	p.must("Delete", guarded.Delete(p.ctx, h.Token()))
 	p.release(h)
-	_, err = p.a.ExpirableSemaphore(p.name+":permits").TrySetPermits(p.ctx, 1)
+	_, err = semaphore.NewExpirable(p.a, p.name+":permits", 0).TrySetPermits(p.ctx, 1)
 	p.must("TrySetPermits", err)
-	permit, err := p.a.ExpirableSemaphore(p.name+":permits", redlatch.Lease(time.Minute)).Acquire(p.ctx)
+	permit, err := semaphore.NewExpirable(p.a, p.name+":permits", 0, redlatch.Lease(time.Minute)).Acquire(p.ctx)
 	p.must("Acquire", err)
 	for _, name := range []string{":permits", ":rw", ":fair", ":none"} {
 		_, err = admin.New(p.b).Info(p.ctx, p.name+name)
@@ -270,7 +271,7 @@ func beside(t *testing.T, d driver.Redis, servers []*testserver.Server) {
 	for what, f := range map[string]func() error{
 		"Try":     func() error { _, err := c.Lock("other").TryAcquire(t.Context(), 0); return err },
 		"Acquire": func() error { _, err := c.Lock("other").Acquire(t.Context()); return err },
-		"Permit":  func() error { return c.Semaphore("app").Acquire(t.Context(), 1) },
+		"Permit":  func() error { return semaphore.New(c, "app", 0).Acquire(t.Context(), 1) },
 	} {
 		for _, s := range servers {
 			s.MustDo("ACL", "LOG", "RESET")

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -149,7 +150,7 @@ func (b *border) acquire(kind int, name string) (x holding) {
 	case 2:
 		x, err = b.client.ReadWriteLock(name).Write().Acquire(b.Context())
 	default:
-		s := b.client.ExpirableSemaphore(name)
+		s := semaphore.NewExpirable(b.client, name, 0)
 		if _, err = s.TrySetPermits(b.Context(), 1); err == nil {
 			x, err = s.Acquire(b.Context())
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -97,14 +98,14 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 		return c.ReadWriteLock(name).Read()
 	})
 
-	permits := h.a.ExpirableSemaphore(h.of("permit"))
+	permits := semaphore.NewExpirable(h.a, h.of("permit"), 0)
 	_, err := permits.TrySetPermits(h.ctx, 1)
 	h.must("TrySetPermits", err)
 	p, err := permits.Acquire(h.ctx)
 	h.must("Acquire of a permit", err)
 	mine := h.has("permit", p)
 	h.waitFor("permit", func() error {
-		p, err := h.b.ExpirableSemaphore(h.of("permit")).Acquire(h.ctx)
+		p, err := semaphore.NewExpirable(h.b, h.of("permit"), 0).Acquire(h.ctx)
 		if err != nil {
 			return err
 		}
@@ -112,10 +113,10 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 		return p.Release(h.ctx)
 	})
 
-	_, err = h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1)
+	_, err = semaphore.New(h.a, h.of("semaphore"), 0).TrySetPermits(h.ctx, 1)
 	h.must("TrySetPermits", err)
-	h.must("Acquire", h.a.Semaphore(h.of("semaphore")).Acquire(h.ctx, 1))
-	h.waitFor("semaphore", func() error { return h.b.Semaphore(h.of("semaphore")).Acquire(h.ctx, 1) })
+	h.must("Acquire", semaphore.New(h.a, h.of("semaphore"), 0).Acquire(h.ctx, 1))
+	h.waitFor("semaphore", func() error { return semaphore.New(h.b, h.of("semaphore"), 0).Acquire(h.ctx, 1) })
 
 	_, err = latch.New(h.a, h.of("latch")).TrySetCount(h.ctx, 1)
 	h.must("TrySetCount", err)
@@ -323,7 +324,7 @@ func (h *household) giveUp() {
 		}
 	}
 	try("CountDown", func() error { return latch.New(h.a, h.of("latch")).CountDown(h.ctx) })
-	try("Release of semaphore", func() error { return h.a.Semaphore(h.of("semaphore")).Release(h.ctx, 1) })
+	try("Release of semaphore", func() error { return semaphore.New(h.a, h.of("semaphore"), 0).Release(h.ctx, 1) })
 	wg.Wait()
 	close(errs)
 	for x := range errs {
@@ -356,14 +357,14 @@ func (h *household) breakUp() {
 func (h *household) leave() {
 	h.Helper()
 	// One was released, once, and b has got it.
-	n, err := h.a.Semaphore(h.of("semaphore")).Available(h.ctx)
+	n, err := semaphore.New(h.a, h.of("semaphore"), 0).Available(h.ctx)
 	h.must("Available", err)
 	if n != 0 {
 		h.Errorf("%s: the semaphore has %d permits in the end", h.name, n)
 	}
-	_, err = h.a.Semaphore(h.of("semaphore")).Delete(h.ctx)
+	_, err = semaphore.New(h.a, h.of("semaphore"), 0).Delete(h.ctx)
 	h.must("Delete", err)
-	_, err = h.a.ExpirableSemaphore(h.of("permit")).Delete(h.ctx)
+	_, err = semaphore.NewExpirable(h.a, h.of("permit"), 0).Delete(h.ctx)
 	h.must("Delete", err)
 	_, err = ratelimit.New(h.a, h.of("rate"), ratelimit.Rate{}).Delete(h.ctx)
 	h.must("Delete", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -45,7 +46,7 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 					t.Fatal(kind, err)
 				}
 			}
-			pool := c.ExpirableSemaphore("pool")
+			pool := semaphore.NewExpirable(c, "pool", 0)
 			if _, err := pool.TrySetPermits(ctx, 1); err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // A server that has lost everything has given every lock away. The holders are told
@@ -29,7 +30,7 @@ func (h *household) wantForgotten() {
 	h.wantError("rate", soon, redlatch.ErrUninitialized)
 	h.wantError("barrier", soon, barrier.ErrBroken)
 	h.wantServed(soon, "semaphore")
-	_, err := h.a.Semaphore(h.of("semaphore")).TrySetPermits(h.ctx, 1)
+	_, err := semaphore.New(h.a, h.of("semaphore"), 0).TrySetPermits(h.ctx, 1)
 	h.must("TrySetPermits", err)
 	h.wantServed(soon)
 }

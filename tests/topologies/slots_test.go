@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -53,7 +54,7 @@ func TestOneEndpointInFrontOfShardsLosesNothing(t *testing.T) {
 				all.Go(func() {
 					for i := range 50 {
 						name := fmt.Sprint("permit", i)
-						sem := c.ExpirableSemaphore(name)
+						sem := semaphore.NewExpirable(c, name, 0)
 						_, err := sem.TrySetPermits(ctx, 1)
 						if err != nil {
 							t.Error(err)

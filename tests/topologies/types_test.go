@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -282,7 +283,7 @@ func (p *pair) red() {
 }
 
 func (p *pair) semaphore() {
-	mine, other := p.a.Semaphore(p.name), p.b.Semaphore(p.name)
+	mine, other := semaphore.New(p.a, p.name, 0), semaphore.New(p.b, p.name, 0)
 	_, err := mine.TrySetPermits(p.ctx, 3)
 	p.must("TrySetPermits", err)
 	p.must("Acquire", mine.Acquire(p.ctx, 2))
@@ -301,14 +302,14 @@ func (p *pair) semaphore() {
 }
 
 func (p *pair) permits() {
-	mine, other := p.a.ExpirableSemaphore(p.name), p.b.ExpirableSemaphore(p.name)
+	mine, other := semaphore.NewExpirable(p.a, p.name, 0), semaphore.NewExpirable(p.b, p.name, 0)
 	_, err := mine.TrySetPermits(p.ctx, 2)
 	p.must("TrySetPermits", err)
 	both, err := mine.AcquireMany(p.ctx, 2)
 	p.must("AcquireMany", err)
 	_, err = other.TryAcquire(p.ctx, 0)
 	p.busy("Try", err)
-	var next *redlatch.Permit
+	var next *semaphore.Permit
 	got := start(func() (err error) { next, err = other.Acquire(p.ctx); return err })
 	p.must("Release", both[0].Release(p.ctx))
 	p.await("Acquire", got)

@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
@@ -54,11 +55,11 @@ func startFleet(t *testing.T, p drivers.Place) *fleet {
 		return err
 	})
 
-	_, err := s.a.Semaphore(appPrefix+"semaphore").TrySetPermits(ctx, 3)
+	_, err := semaphore.New(s.a, appPrefix+"semaphore", 0).TrySetPermits(ctx, 3)
 	s.must(err)
 	_, err = latch.New(s.a, appPrefix+"latch").TrySetCount(ctx, 3)
 	s.must(err)
-	permits := s.a.ExpirableSemaphore(appPrefix + "permits")
+	permits := semaphore.NewExpirable(s.a, appPrefix+"permits", 0)
 	_, err = permits.TrySetPermits(ctx, 3)
 	s.must(err)
 	permit, err := permits.Acquire(ctx)

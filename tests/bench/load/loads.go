@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 	"github.com/redlatch/redlatch/redlatchrueidis"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // A load is a row of the comparison.
@@ -39,7 +40,7 @@ func makeLoads() []load {
 		load{"fair-16", onRueidis, 16, pairs(func(c *redlatch.Client) *redlatch.Lock { return c.FairLock("load") })},
 		load{"read-16", onRueidis, 16, pairs(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("load").Read() })},
 		load{"write-16", onRueidis, 16, pairs(func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("load").Write() })},
-		load{"semaphore-4x16", onRueidis, 16, semaphore},
+		load{"semaphore-4x16", onRueidis, 16, counted},
 		load{"permits-4x16", onRueidis, 16, permits},
 		load{"rate-limiter-16", onRueidis, 16, rateLimiter},
 		load{"latch-1000", onRueidis, 1, countDown})
@@ -92,8 +93,8 @@ func ownLock(c *redlatch.Client, g int) (operation, error) {
 	return pair(c.Lock(fmt.Sprint("load:", g))), nil
 }
 
-func semaphore(c *redlatch.Client, _ int) (operation, error) {
-	s := c.Semaphore("load")
+func counted(c *redlatch.Client, _ int) (operation, error) {
+	s := semaphore.New(c, "load", 0)
 	_, err := s.TrySetPermits(context.Background(), 4)
 	return func(ctx context.Context) error {
 		if err := s.Acquire(ctx, 1); err != nil {
@@ -104,7 +105,7 @@ func semaphore(c *redlatch.Client, _ int) (operation, error) {
 }
 
 func permits(c *redlatch.Client, _ int) (operation, error) {
-	s := c.ExpirableSemaphore("load")
+	s := semaphore.NewExpirable(c, "load", 0)
 	_, err := s.TrySetPermits(context.Background(), 4)
 	return func(ctx context.Context) error {
 		permit, err := s.Acquire(ctx)

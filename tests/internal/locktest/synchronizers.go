@@ -9,10 +9,11 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // SetPermits gives a semaphore n permits.
-func (w *World) SetPermits(s *redlatch.Semaphore, n int) {
+func (w *World) SetPermits(s *semaphore.Semaphore, n int) {
 	w.Helper()
 	_, err := s.TrySetPermits(bg, n)
 	w.OK(err)
@@ -28,9 +29,9 @@ const (
 )
 
 // Permits makes a semaphore of n permits.
-func (w *World) Permits(c *redlatch.Client, n int, opts ...redlatch.HoldOption) *redlatch.ExpirableSemaphore {
+func (w *World) Permits(c *redlatch.Client, n int, opts ...redlatch.HoldOption) *semaphore.Expirable {
 	w.Helper()
-	s := c.ExpirableSemaphore(Pool, opts...)
+	s := semaphore.NewExpirable(c, Pool, 0, opts...)
 	if set, err := s.TrySetPermits(bg, n); !set || err != nil {
 		w.Fatalf("TrySetPermits: %v, %v", set, err)
 	}
@@ -38,7 +39,7 @@ func (w *World) Permits(c *redlatch.Client, n int, opts ...redlatch.HoldOption) 
 }
 
 // Permit acquires one, or ends the test.
-func (w *World) Permit(s *redlatch.ExpirableSemaphore) *redlatch.Permit {
+func (w *World) Permit(s *semaphore.Expirable) *semaphore.Permit {
 	w.Helper()
 	p, err := s.Acquire(bg)
 	if err != nil {
@@ -48,7 +49,7 @@ func (w *World) Permit(s *redlatch.ExpirableSemaphore) *redlatch.Permit {
 }
 
 // Detach detaches a permit, and returns its id.
-func (w *World) Detach(p *redlatch.Permit) string {
+func (w *World) Detach(p *semaphore.Permit) string {
 	w.Helper()
 	id, err := p.Detach()
 	if err != nil || id != p.ID() {
@@ -119,9 +120,9 @@ func (w *World) WantBusy(l *ratelimit.Limiter, n int, after time.Duration) {
 const SemaphoreName = "ports"
 
 // Semaphore returns the semaphore of the tests with n permits.
-func (w *World) Semaphore(c *redlatch.Client, n int) *redlatch.Semaphore {
+func (w *World) Semaphore(c *redlatch.Client, n int) *semaphore.Semaphore {
 	w.Helper()
-	s := c.Semaphore(SemaphoreName)
+	s := semaphore.New(c, SemaphoreName, 0)
 	if made, err := s.TrySetPermits(bg, n); err != nil || !made {
 		w.Fatalf("TrySetPermits: %v, %v", made, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/latch"
+	"github.com/redlatch/redlatch/semaphore"
 )
 
 // Waiting starts an acquisition and returns when it stands in the queue.
@@ -61,7 +62,7 @@ func WaitFor(ctx context.Context, l *latch.Latch) <-chan error {
 }
 
 // AcquiringPermits acquires on a goroutine and returns when that waits.
-func AcquiringPermits(ctx context.Context, s *redlatch.Semaphore, n int) <-chan error {
+func AcquiringPermits(ctx context.Context, s *semaphore.Semaphore, n int) <-chan error {
 	got := Later(func() error { return s.Acquire(ctx, n) })
 	synctest.Wait()
 	return got

@@ -1,8 +1,7 @@
-package redlatch
+package semaphore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/args"
@@ -11,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/permit"
 )
 
-// A Permit is one permit of an ExpirableSemaphore. It must be released, once, by
+// A Permit is one permit of an Expirable. It must be released, once, by
 // anybody: it is not tied to a goroutine. Its methods are safe for concurrent
 // use.
 //
@@ -31,7 +30,7 @@ func newPermit(in *permit.Permit) *Permit {
 }
 
 // PermitFrom returns the permit that ctx descends from, the innermost if there are several, live or
-// not: in the function that ExpirableSemaphore.Do calls, it is Do's. It is nil if there is none.
+// not: in the function that Expirable.Do calls, it is Do's. It is nil if there is none.
 func PermitFrom(ctx context.Context) *Permit { return holdctx.From[*Permit](ctx) }
 
 // Name returns the semaphore's name.
@@ -43,13 +42,13 @@ func (p *Permit) ID() string { return p.in.ID() }
 
 // Expires returns until when the permit can be trusted if no renewal is
 // confirmed from now on. It is earlier than the moment at which anybody may give
-// its place away, Redisson clients whose clock is ahead by Config.Redisson.MaxClockSkew
+// its place away, Redisson clients whose clock is ahead by redlatch.Config.Redisson.MaxClockSkew
 // included, by the safety margin of 10 ms + lease/50.
 //
-// It is no later than what Config.MaxHold allows. It is the zero Time when the permit is over.
+// It is no later than what redlatch.Config.MaxHold allows. It is the zero Time when the permit is over.
 func (p *Permit) Expires() time.Time { return p.in.Expires() }
 
-// Err returns nil while the permit is live, then why it is not, as Hold.Err
+// Err returns nil while the permit is live, then why it is not, as redlatch.Hold.Err
 // does. It looks at the clock itself.
 func (p *Permit) Err() error { return p.in.Err() }
 
@@ -65,14 +64,14 @@ func (p *Permit) With(ctx context.Context) context.Context {
 	return holdctx.Join(ctx, p.in.End(), p.in, p)
 }
 
-// Release ends the permit: its context at once, with cause ErrNotHeld, then the
+// Release ends the permit: its context at once, with cause redlatch.ErrNotHeld, then the
 // permit is free for whoever waits, in any process. ctx bounds only the waiting
-// for the reply, as with Hold.Release.
+// for the reply, as with redlatch.Hold.Release.
 //
 // It returns nil if the permit was released, also if the reply was lost and a
-// repeated request found it released. It returns a *LostError, once, if the
-// permit had been lost before, ErrNotHeld if it had been released before,
-// ErrClosed if the client was closed before, and ErrUnavailable if the server
+// repeated request found it released. It returns a *redlatch.LostError, once, if the
+// permit had been lost before, redlatch.ErrNotHeld if it had been released before,
+// redlatch.ErrClosed if the client was closed before, and redlatch.ErrUnavailable if the server
 // did not answer; the permit is then left to its lease, and a later request may
 // free it sooner.
 func (p *Permit) Release(ctx context.Context) error {
@@ -87,7 +86,7 @@ func (p *Permit) Release(ctx context.Context) error {
 // already; it never shortens it. It is for permits acquired with Lease: the
 // watchdog extends the others, and Extend refuses them.
 //
-// It returns a *LostError if the permit has been lost. After ErrInvalid nothing has changed.
+// It returns a *redlatch.LostError if the permit has been lost. After redlatch.ErrInvalid nothing has changed.
 // After any other error the lease may have been raised or not; Expires says what can be
 // relied on.
 func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
@@ -105,14 +104,14 @@ func extendPermit(ctx context.Context, p *permit.Permit, d time.Duration) error 
 // Detach hands the permit over by its id, which it returns: whoever has the id
 // extends and releases it from now on, in whatever process, and if nobody does, it is
 // free again when its lease is over. It is for permits acquired with Lease: one that the watchdog
-// keeps is ErrInvalid, as nobody would keep it any more. If the permit is over, the error is that of Err.
+// keeps is redlatch.ErrInvalid, as nobody would keep it any more. If the permit is over, the error is that of Err.
 // After an error nothing has changed, and Release is still to be called. A second call returns the id again.
 //
 // From then on the Permit is the id and nothing else, and may be dropped. Release and
-// Extend do what those of the ExpirableSemaphore do with that id. Err returns nil and
+// Extend do what those of the Expirable do with that id. Err returns nil and
 // Context does not end until Release is called on this Permit: not when the lease is
 // over, when others release the permit, or with Close. Expires stays what it was;
-// ExpirableSemaphore.LeaseLeft asks the server.
+// Expirable.LeaseLeft asks the server.
 func (p *Permit) Detach() (id string, err error) {
 	if p.in.Kept() {
 		return "", errDetachKept
@@ -125,34 +124,3 @@ func (p *Permit) Detach() (id string, err error) {
 }
 
 var errDetachKept = invalid.Errorf("redlatch: the watchdog keeps this permit, and nobody would once it is detached; acquire it with Lease, or release it")
-
-// permitOptions are what the engine of the semaphores works with.
-func (c *Client) permitOptions() permit.Options {
-	return permit.Options{
-		Server: c.server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
-		Local: !c.cfg.NoHandOff, MaxHold: c.cfg.MaxHold, Skew: c.cfg.Redisson.MaxClockSkew,
-		Errors: permit.Errors{
-			Busy: semaphoreBusy, NoPermit: permitBusy, NotSet: noPermits, NotHeld: permitsNotHeld, Lost: permitLost,
-		},
-		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
-	}
-}
-
-func permitBusy(name string, first time.Duration, owed int, cause error) error {
-	return &BusyError{Name: name, Kind: KindExpirable, TTL: first, Owed: owed, Cause: cause}
-}
-
-func noPermits(name string) error {
-	return fmt.Errorf("%w: semaphore %q has never been given permits; call TrySetPermits once", ErrUninitialized, name)
-}
-
-func permitsNotHeld(name string, ids []string) error {
-	if len(ids) == 1 {
-		return fmt.Errorf("%w: permit %x of semaphore %q has been released, has expired, or never was", ErrNotHeld, ids[0], name)
-	}
-	return fmt.Errorf("%w: of %d permits of semaphore %q at least one has been released, has expired, or never was; none was released", ErrNotHeld, len(ids), name)
-}
-
-func permitLost(name, id string, reason holdctx.Reason, confirmed time.Time) error {
-	return &LostError{Name: name, Kind: KindExpirable, Owner: id, Reason: LossReason(reason), Confirmed: confirmed}
-}

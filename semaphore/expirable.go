@@ -1,11 +1,13 @@
-package redlatch
+package semaphore
 
 import (
 	"context"
 	"encoding/hex"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/args"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
@@ -15,94 +17,86 @@ import (
 	"github.com/redlatch/redlatch/internal/twins"
 )
 
-// An ExpirableSemaphore is a semaphore whose permits have ids and leases: the permit of
+// An Expirable is a semaphore whose permits have ids and leases: the permit of
 // a holder that is gone comes back by itself. It is a name, immutable, and cheap.
 //
 // In Redis it is Redisson's RPermitExpirableSemaphore: a number of free permits,
 // and a sorted set with the ids of the permits that are taken, and the times at which
 // they end. redlatch writes and reads these times by the server's clock, and clients of
 // Redisson by their own clocks. So redlatch writes them later than it trusts them, by
-// Config.Redisson.MaxClockSkew, and the permit of a holder that has crashed comes back that much
+// redlatch.Config.Redisson.MaxClockSkew, and the permit of a holder that has crashed comes back that much
 // later than its lease says.
 //
-// Its number of permits has to be set once before it can be used, with TrySetPermits or
-// WithPermits. Until then Acquire fails with ErrUninitialized.
+// Its number of permits has to be set once before it can be used, with TrySetPermits or by
+// NewExpirable. Until then Acquire fails with redlatch.ErrUninitialized.
 //
 // Goroutines of one process get permits in the order in which they asked, however many
 // each wants. Between processes there is no order. A permit never passes from one
 // goroutine to another without Redis.
-type ExpirableSemaphore struct {
-	c     *Client
-	in    permit.Expirable
-	lease time.Duration // of each permit; 0: the watchdog keeps it
-	give  int           // how many permits it is given if it has never been given any; 0: none
-	err   error         // a name, or a number of permits to be given, that cannot be used
+type Expirable struct {
+	engines *bridge.Engines
+	in      permit.Expirable
+	lease   time.Duration // of each permit; 0: the watchdog keeps it
+	give    int           // how many permits it is given if it has never been given any; 0: none
+	err     error         // a name, a number or an option that cannot be used
 }
 
-// ExpirableSemaphore returns the semaphore with this name, Redisson's
-// getPermitExpirableSemaphore. Every method refuses a name that Redis cannot handle. It
+// NewExpirable returns the semaphore with this name, Redisson's getPermitExpirableSemaphore, and asks nobody. permits is how
+// many permits it has if nobody has set a number. An acquisition that finds that, as at the first start, or after the server
+// has lost its data, calls TrySetPermits with this number and goes on. It changes nothing if a number was set. With 0 permits
+// such an acquisition fails with redlatch.ErrUninitialized.
+//
+// Every method refuses a name that Redis cannot handle, and a number that is negative or more than Redisson can count. It
 // also refuses "{x}" if this client has used "x", and the reverse: these share the times
 // of their permits, as in Redisson. Each permit has the options.
-func (c *Client) ExpirableSemaphore(name string, opts ...HoldOption) *ExpirableSemaphore {
-	key := c.server.Key(name)
-	wish, err := wishOf(opts)
-	if bad := request.CheckKey(key); bad != nil {
+func NewExpirable(c *redlatch.Client, name string, permits int, opts ...redlatch.HoldOption) *Expirable {
+	engines := bridge.Open(c)
+	key := engines.Server.Key(name)
+	wish, err := bridge.Wish(opts)
+	if bad := nameable(key, permits); bad != nil {
 		err = bad
 	}
-	return &ExpirableSemaphore{c: c, in: c.semaphores.Expirable(key), lease: wish.Lease, err: err}
-}
-
-// WithPermits returns the semaphore with a number of permits to be set up, at least 1. If an acquisition finds that no
-// number was ever set, as at the first start, or after the server has lost its data, it calls TrySetPermits with this
-// number and goes on. It changes nothing if a number was set. Every method refuses a number that is not possible.
-func (s *ExpirableSemaphore) WithPermits(n int) *ExpirableSemaphore {
-	with := *s
-	with.give = n
-	if with.err == nil && (n < 1 || n > permit.Most) {
-		with.err = invalid.Errorf("redlatch: a semaphore to be set up with %d permits; it must be at least 1 and at most %d", n, permit.Most)
-	}
-	return &with
+	return &Expirable{engines: engines, in: engines.Semaphores.Expirable(key), lease: wish.Lease, give: permits, err: err}
 }
 
 // Name returns the semaphore's name.
-func (s *ExpirableSemaphore) Name() string { return s.in.Name() }
+func (s *Expirable) Name() string { return s.in.Name() }
 
 // Acquire waits for a permit. ctx bounds the waiting and nothing else.
 //
-// Without the option Lease the watchdog keeps the permit for as long as the
-// process lives, and it is free again within Config.WatchdogTimeout plus
-// Config.Redisson.MaxClockSkew after a crash.
+// Without the option redlatch.Lease the watchdog keeps the permit for as long as the
+// process lives, and it is free again within redlatch.Config.WatchdogTimeout plus
+// redlatch.Config.Redisson.MaxClockSkew after a crash.
 //
-// On failure nothing is held, and whatever was in flight is undone in the
-// background. The error is a *BusyError if there was no permit in time (and then
-// also ctx's error, if ctx ended), ErrUninitialized if the semaphore has never
-// been given permits, ErrUnavailable if the server did not answer for
-// Config.OutageTimeout or until the caller gave up, an *AckError if too few replicas acknowledged it, ErrInvalid if
-// the name or an option cannot be used, ErrClosed after Close or Shutdown, or the error
-// with which the server refused.
-func (s *ExpirableSemaphore) Acquire(ctx context.Context) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, args.Patience{}, s.c.engines.HoldSite())
+// On failure nothing is held, and whatever was in flight is undone in the background. The error is a
+// *redlatch.BusyError if there was no permit in time (and then also ctx's error, if ctx ended),
+// redlatch.ErrUninitialized if nobody has set a number of permits, redlatch.ErrUnavailable if the server did not answer
+// for redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError if too few replicas acknowledged
+// it, redlatch.ErrInvalid if the name or an option cannot be used, redlatch.ErrClosed after Close or Shutdown, or the
+// error with which the server refused.
+func (s *Expirable) Acquire(ctx context.Context) (*Permit, error) {
+	_, ps, err := s.acquire(ctx, 1, args.Patience{}, s.engines.HoldSite())
 	return one(ps, err)
 }
 
 // AcquireMany waits for n permits at once: it gets all of them or none. See
 // Acquire. If there are never n permits in all, it waits for its context's end.
-func (s *ExpirableSemaphore) AcquireMany(ctx context.Context, n int) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, args.Patience{}, s.c.engines.HoldSite())
+func (s *Expirable) AcquireMany(ctx context.Context, n int) ([]*Permit, error) {
+	_, ps, err := s.acquire(ctx, n, args.Patience{}, s.engines.HoldSite())
 	return many(ps, err)
 }
 
-// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is ErrInvalid. With a wait
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is redlatch.ErrInvalid. With a wait
 // of 0 it acquires a permit if one is free at once, and overtakes no caller of this process
-// that waits for one. Else it returns a *BusyError and changes nothing.
-func (s *ExpirableSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, args.AtMost(wait), s.c.engines.HoldSite())
+// that waits for one. Else it returns a *redlatch.BusyError and changes nothing.
+func (s *Expirable) TryAcquire(ctx context.Context, wait time.Duration) (*Permit, error) {
+	_, ps, err := s.acquire(ctx, 1, args.AtMost(wait), s.engines.HoldSite())
 	return one(ps, err)
 }
 
 // TryAcquireMany acquires n permits as TryAcquire acquires one: all of them or none.
-func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait time.Duration) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, args.AtMost(wait), s.c.engines.HoldSite())
+func (s *Expirable) TryAcquireMany(ctx context.Context, n int, wait time.Duration) ([]*Permit, error) {
+	_, ps, err := s.acquire(ctx, n, args.AtMost(wait), s.engines.HoldSite())
 	return many(ps, err)
 }
 
@@ -110,20 +104,20 @@ func (s *ExpirableSemaphore) TryAcquireMany(ctx context.Context, n int, wait tim
 // runtime.Goexit. f's context is ctx together with the permit's end: see Permit.With.
 // In f, PermitFrom returns the permit.
 //
-// Do returns f's error. If the permit was lost while f ran, ErrLost is joined to it once. If
+// Do returns f's error. If the permit was lost while f ran, redlatch.ErrLost is joined to it once. If
 // there was no permit, Do does not call f, and returns Acquire's error.
-func (s *ExpirableSemaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	_, err := s.do(ctx, args.Patience{}, f, s.c.engines.HoldSite())
+func (s *Expirable) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	_, err := s.do(ctx, args.Patience{}, f, s.engines.HoldSite())
 	return err
 }
 
 // TryDo does what Do does, and waits for the permit no longer than wait, as TryAcquire does. It says whether
-// it called f. If it did not, because there was no permit, the error is a *BusyError.
-func (s *ExpirableSemaphore) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
-	return s.do(ctx, args.AtMost(wait), f, s.c.engines.HoldSite())
+// it called f. If it did not, because there was no permit, the error is a *redlatch.BusyError.
+func (s *Expirable) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
+	return s.do(ctx, args.AtMost(wait), f, s.engines.HoldSite())
 }
 
-func (s *ExpirableSemaphore) do(ctx context.Context, wait args.Patience, f func(ctx context.Context) error, at callsite.Site) (ran bool, err error) {
+func (s *Expirable) do(ctx context.Context, wait args.Patience, f func(ctx context.Context) error, at callsite.Site) (ran bool, err error) {
 	if f == nil {
 		return false, args.ErrNilFunction
 	}
@@ -154,21 +148,21 @@ func many(ps []*permit.Permit, err error) ([]*Permit, error) {
 }
 
 // acquire returns the permits, and the context with which they were acquired.
-func (s *ExpirableSemaphore) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, []*permit.Permit, error) {
-	until, once, err := wait.End()
+func (s *Expirable) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, []*permit.Permit, error) {
+	until, once, bad := wait.End()
 	want := permit.Want{N: n, Lease: s.lease, Once: once, Permits: s.give, Until: until, Site: at}
-	if !s.c.report.hooks.Acquisitions.Load() || ctx == nil {
-		ps, err := s.take(ctx, want, err)
+	if !s.engines.Hooks.Acquisitions.Load() || ctx == nil {
+		ps, err := s.take(ctx, want, bad)
 		return ctx, ps, err
 	}
-	a := s.c.report.begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(KindExpirable), N: n}, once)
-	ps, err := s.take(a.ctx, want, err)
-	a.permits(ps, err)
-	return a.ctx, ps, err
+	e := s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindExpirable), N: n}, once)
+	ps, err := s.take(e.Context(), want, bad)
+	e.Permits(ps, err)
+	return e.Context(), ps, err
 }
 
 // take acquires permits, unless something is bad about the call.
-func (s *ExpirableSemaphore) take(ctx context.Context, want permit.Want, bad error) ([]*permit.Permit, error) {
+func (s *Expirable) take(ctx context.Context, want permit.Want, bad error) ([]*permit.Permit, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -178,22 +172,22 @@ func (s *ExpirableSemaphore) take(ctx context.Context, want permit.Want, bad err
 	case want.N < 1 || want.N > permit.MostAtOnce:
 		return nil, invalid.Errorf("redlatch: %d permits cannot be acquired at once; ask for 1 to %d", want.N, permit.MostAtOnce)
 	case ctx.Err() != nil:
-		return nil, permitBusy(s.in.Name(), 0, 0, request.ContextError(ctx))
+		return nil, &redlatch.BusyError{Name: s.in.Name(), Kind: redlatch.KindExpirable, Cause: request.ContextError(ctx)}
 	}
 	return s.in.Acquire(ctx, want)
 }
 
 // usable says what is wrong with a call that uses ctx.
-func (s *ExpirableSemaphore) usable(ctx context.Context) error {
-	if err := s.c.usable(ctx, s.err); err != nil {
+func (s *Expirable) usable(ctx context.Context) error {
+	if err := s.engines.Usable(ctx, s.err); err != nil {
 		return err
 	}
-	return s.c.twins.Use(twins.Permits, s.in.Key)
+	return s.engines.Twins.Use(twins.Permits, s.in.Key)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any
 // before, and says whether it did.
-func (s *ExpirableSemaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	if err := s.settable(ctx, n, 0); err != nil {
 		return false, err
 	}
@@ -203,7 +197,7 @@ func (s *ExpirableSemaphore) TrySetPermits(ctx context.Context, n int) (bool, er
 // SetPermits sets how many permits there are in all, those included that are
 // given. If more are given than that, the next ones that come back are not given
 // again.
-func (s *ExpirableSemaphore) SetPermits(ctx context.Context, n int) error {
+func (s *Expirable) SetPermits(ctx context.Context, n int) error {
 	if err := s.settable(ctx, n, 0); err != nil {
 		return err
 	}
@@ -212,7 +206,7 @@ func (s *ExpirableSemaphore) SetPermits(ctx context.Context, n int) error {
 
 // AddPermits adds n permits, or takes -n away if n is negative; then less than
 // none may be free for a time.
-func (s *ExpirableSemaphore) AddPermits(ctx context.Context, n int) error {
+func (s *Expirable) AddPermits(ctx context.Context, n int) error {
 	if err := s.settable(ctx, n, -permit.Most); err != nil {
 		return err
 	}
@@ -223,7 +217,7 @@ var errNegativePermits = invalid.Errorf("redlatch: a semaphore cannot have less 
 
 // settable says what is wrong with a call that gives the semaphore n permits, at least
 // least.
-func (s *ExpirableSemaphore) settable(ctx context.Context, n, least int) error {
+func (s *Expirable) settable(ctx context.Context, n, least int) error {
 	if n < 0 && least == 0 {
 		return errNegativePermits
 	}
@@ -238,8 +232,8 @@ func (s *ExpirableSemaphore) settable(ctx context.Context, n, least int) error {
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are
 // gone with it; their holders learn that with their next renewal, those of this
-// client at once. Callers that wait fail with ErrUninitialized.
-func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
+// client at once. Callers that wait fail with redlatch.ErrUninitialized.
+func (s *Expirable) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err
 	}
@@ -248,16 +242,16 @@ func (s *ExpirableSemaphore) Delete(ctx context.Context) (bool, error) {
 
 // Expire lets the semaphore end when d is over, at least a millisecond, and its permits with it; holders learn that with
 // their next renewal. It says whether there is such a semaphore.
-func (s *ExpirableSemaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
+func (s *Expirable) Expire(ctx context.Context, d time.Duration) (bool, error) {
 	return args.Expire(ctx, d, s.lives)
 }
 
 // Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
-func (s *ExpirableSemaphore) Persist(ctx context.Context) (bool, error) {
+func (s *Expirable) Persist(ctx context.Context) (bool, error) {
 	return s.lives(ctx, args.ForEver)
 }
 
-func (s *ExpirableSemaphore) lives(ctx context.Context, ms string) (bool, error) {
+func (s *Expirable) lives(ctx context.Context, ms string) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err
 	}
@@ -266,25 +260,25 @@ func (s *ExpirableSemaphore) lives(ctx context.Context, ms string) (bool, error)
 
 // Available returns how many permits are free. It is less than 0 if permits were
 // taken away that are given.
-func (s *ExpirableSemaphore) Available(ctx context.Context) (int, error) {
+func (s *Expirable) Available(ctx context.Context) (int, error) {
 	free, _, err := s.count(ctx)
 	return free, err
 }
 
 // Acquired returns how many permits are given.
-func (s *ExpirableSemaphore) Acquired(ctx context.Context) (int, error) {
+func (s *Expirable) Acquired(ctx context.Context) (int, error) {
 	_, given, err := s.count(ctx)
 	return given, err
 }
 
 // Permits returns how many permits there are in all; 0 if it has never been given
 // any.
-func (s *ExpirableSemaphore) Permits(ctx context.Context) (int, error) {
+func (s *Expirable) Permits(ctx context.Context) (int, error) {
 	free, given, err := s.count(ctx)
 	return free + given, err
 }
 
-func (s *ExpirableSemaphore) count(ctx context.Context) (free, given int, err error) {
+func (s *Expirable) count(ctx context.Context) (free, given int, err error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, 0, err
 	}
@@ -293,13 +287,13 @@ func (s *ExpirableSemaphore) count(ctx context.Context) (free, given int, err er
 
 // Release gives permits back by their ids, wherever they were acquired: all of
 // them, or none, if one of them has been released or has expired; then it returns
-// ErrNotHeld. A Permit of this process that has one of the ids ends before, as if
+// redlatch.ErrNotHeld. A Permit of this process that has one of the ids ends before, as if
 // by its own Release.
 //
-// Release works with a context that has ended, as Hold.Release does. It changes
+// Release works with a context that has ended, as redlatch.Hold.Release does. It changes
 // the semaphore once, whatever replies are lost. What is released while the answer to
 // another Release is awaited goes with the next request, for up to 50 callers. Without ids it does nothing.
-func (s *ExpirableSemaphore) Release(ctx context.Context, ids ...string) error {
+func (s *Expirable) Release(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return s.usable(ctx)
 	}
@@ -311,10 +305,10 @@ func (s *ExpirableSemaphore) Release(ctx context.Context, ids ...string) error {
 }
 
 // Extend raises the lease of a permit, wherever it was acquired, to d from now, if
-// it is not longer already; it never shortens it. It returns ErrNotHeld if the
+// it is not longer already; it never shortens it. It returns redlatch.ErrNotHeld if the
 // permit has been released or has expired. One of this process is extended as by
 // its own Extend.
-func (s *ExpirableSemaphore) Extend(ctx context.Context, id string, d time.Duration) error {
+func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) error {
 	raw, err := s.identify(ctx, []string{id})
 	if err != nil {
 		return err
@@ -330,9 +324,9 @@ func (s *ExpirableSemaphore) Extend(ctx context.Context, id string, d time.Durat
 
 // LeaseLeft returns for how long Redis keeps a permit unless somebody extends it,
 // or -1 if for ever, as Redisson clients can acquire it. That is longer than its
-// holder may trust it, by Config.Redisson.MaxClockSkew if it is redlatch's. It returns
-// ErrNotHeld if the permit has been released or has expired.
-func (s *ExpirableSemaphore) LeaseLeft(ctx context.Context, id string) (time.Duration, error) {
+// holder may trust it, by redlatch.Config.Redisson.MaxClockSkew if it is redlatch's. It returns
+// redlatch.ErrNotHeld if the permit has been released or has expired.
+func (s *Expirable) LeaseLeft(ctx context.Context, id string) (time.Duration, error) {
 	raw, err := s.identify(ctx, []string{id})
 	if err != nil {
 		return 0, err
@@ -341,7 +335,7 @@ func (s *ExpirableSemaphore) LeaseLeft(ctx context.Context, id string) (time.Dur
 }
 
 // identify checks what methods that work on ids are given.
-func (s *ExpirableSemaphore) identify(ctx context.Context, ids []string) ([]string, error) {
+func (s *Expirable) identify(ctx context.Context, ids []string) ([]string, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package redlatch_test
+package election_test
 
 import (
 	"context"
@@ -8,16 +8,21 @@ import (
 	"os/signal"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 )
 
-func ExampleElection_Run() {
+func newClient() *redlatch.Client { return nil }
+
+func ship(ctx context.Context, token int64) error { return ctx.Err() }
+
+func ExampleCandidate_Run() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	// Every replica does this. One leads at a time; when it ends, another one follows at once.
-	err := newClient().Election("scheduler").Run(ctx, func(ctx context.Context) error {
-		term := redlatch.HoldFrom(ctx).Token() // higher than that of every leader before
+	err := election.New(newClient(), "scheduler").Run(ctx, func(ctx context.Context, term int64) error {
+		// term is higher than that of every leader before.
 		for ctx.Err() == nil {
-			if err := ship(ctx, int(term)); err != nil {
+			if err := ship(ctx, term); err != nil {
 				return err // which ends Run
 			}
 		}
@@ -26,8 +31,8 @@ func ExampleElection_Run() {
 	log.Print(err)
 }
 
-func ExampleElection_Observe() {
-	for leader, err := range newClient().Election("scheduler").Observe(context.Background()) {
+func ExampleCandidate_Observe() {
+	for leader, err := range election.New(newClient(), "scheduler").Observe(context.Background()) {
 		switch {
 		case err != nil:
 			log.Print(err)

@@ -1,4 +1,4 @@
-package redlatch
+package election
 
 import (
 	"context"
@@ -6,20 +6,23 @@ import (
 	"iter"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/args"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/election"
+	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // ErrResigned is the cause with which a leader's context ends after a call of Resign.
 var ErrResigned = election.ErrResigned
 
-// An Election lets one process lead at a time, of all those that stand for it. It is a name,
-// immutable, and cheap, and may be shared, copied and forgotten.
+// A Candidate stands for an election, which lets one process lead at a time, of all those that stand for it. It is the
+// election's name, immutable, and cheap, and may be shared, copied and forgotten.
 //
 // Not promised: that the old leader has stopped to act when the next one begins. A leader can be
 // paused after its last look at its context, and Redis can forget the leader in a failover. A resource
-// that has to be safe from that checks the number of the term, which is a fencing token: see Hold.Token
+// that has to be safe from that checks the number of the term, which is a fencing token: see redlatch.Hold.Token
 // and package fence.
 //
 // In Redis an election is the Lock of this name with Fenced, and the number of the term is the lock's token. The first number is that
@@ -29,18 +32,19 @@ var ErrResigned = election.ErrResigned
 // The numbers of terms rise, also after the server has lost its data. There are three exceptions: the server's clock was
 // set back; a Java service, or somebody with Lock and Fenced, has acquired the lock since the loss, and begun with 1; or a replica that missed the
 // last term has taken over, and the next term gets the same number again.
-type Election struct {
-	c    *Client
-	lock *Lock
+type Candidate struct {
+	engines *bridge.Engines
+	lock    lock.Spec
 }
 
-// Election returns the election with this name.
-func (c *Client) Election(name string) *Election {
-	return &Election{c: c, lock: &Lock{c: c, kind: KindFenced, spec: c.locks.Numbered(c.server.Key(name))}}
+// New returns a candidate for the election with this name, and asks nobody.
+func New(c *redlatch.Client, name string) *Candidate {
+	engines := bridge.Open(c)
+	return &Candidate{engines: engines, lock: engines.Locks.Numbered(engines.Server.Key(name))}
 }
 
 // Name returns the election's name.
-func (e *Election) Name() string { return e.lock.Name() }
+func (c *Candidate) Name() string { return c.lock.Name() }
 
 // Run stands for the election until ctx ends. It waits until it leads, calls lead, gives the
 // leadership up when lead has returned, and campaigns again after a pause. The pause is a second, and up to
@@ -48,39 +52,39 @@ func (e *Election) Name() string { return e.lock.Name() }
 // with pauses of about a second. When the server is back, and the last lease there has ended, somebody leads
 // within some two seconds.
 //
-// The context of lead ends with the term: when the term is lost (the cause is a *LostError), when
-// ctx ends, when somebody calls Resign (ErrResigned), or as soon as Client.Shutdown begins (ErrClosed). lead must return
-// then. Run gives the leadership up only after lead has returned, and the next leader follows within a round
-// trip. If the process dies, the next one leads when the lease has ended (Config.WatchdogTimeout).
-// HoldFrom(ctx).Token() is the number of the term. It is higher than all before, with the exceptions that
-// Election names.
+// The context of lead ends with the term: when the term is lost (the cause is a *redlatch.LostError), when ctx ends,
+// when somebody calls Resign (ErrResigned), or as soon as redlatch.Client.Shutdown begins (redlatch.ErrClosed). lead
+// must return then. Run gives the leadership up only after lead has returned, and the next leader follows within a
+// round trip. If the process dies, the next one leads when the lease has ended (redlatch.Config.WatchdogTimeout). term
+// is the number of the term, the Token of the Hold that redlatch.HoldFrom(ctx) returns. It is higher than all before,
+// with the exceptions that Candidate names.
 //
 // Run returns
 //   - the error of ctx, with its cause, when ctx ends;
 //   - the error of lead, unless all of it only says that the context of lead has ended;
-//   - ErrClosed after Close or Shutdown, and ErrInvalid for a name that cannot be used;
+//   - redlatch.ErrClosed after Close or Shutdown, and redlatch.ErrInvalid for a name that cannot be used;
 //   - the error of a server that refuses, such as one without permission.
 //
 // Run goes on when lead returns nil, when a term is lost, and while the server cannot be reached. A panic of
 // lead gives the leadership up.
 //
 // One client may stand several times, in several goroutines.
-func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
+func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, term int64) error) error {
 	switch {
 	case ctx == nil:
 		return args.ErrNilContext
 	case lead == nil:
 		return args.ErrNilFunction
 	}
-	at := e.c.engines.HoldSite()
-	return e.c.elections.Run(ctx, &election.Candidate{
-		Name: e.Name(),
+	at := c.engines.HoldSite()
+	return c.engines.Elections.Run(ctx, &election.Candidate{
+		Name: c.Name(),
 		Campaign: func(ctx context.Context) (context.Context, election.Hold, error) {
-			return e.lock.acquire(ctx, args.Patience{}, at)
+			return c.engines.Campaign(ctx, c.lock, at)
 		},
-		Again: func(err error) bool { return IsRetryable(err) || errors.Is(err, ErrUnavailable) },
-		Ended: endedBy,
-		Lead:  lead,
+		Again: func(err error) bool { return redlatch.IsRetryable(err) || errors.Is(err, redlatch.ErrUnavailable) },
+		Ended: c.engines.EndedBy,
+		Lead:  func(ctx context.Context) error { return lead(ctx, redlatch.HoldFrom(ctx).Token()) },
 	})
 }
 
@@ -88,34 +92,34 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 // has returned and the leadership is given up, so that another candidate may lead. If ctx ends first, Resign returns
 // ctx's error, and the term ends nevertheless. Under the context of lead, Resign does not wait. Run goes on: the
 // candidate campaigns again after its pause, behind the candidates that wait.
-func (e *Election) Resign(ctx context.Context) (bool, error) {
-	if err := e.c.usable(ctx, e.lock.spec.Err()); err != nil {
+func (c *Candidate) Resign(ctx context.Context) (bool, error) {
+	if err := c.engines.Usable(ctx, c.lock.Err()); err != nil {
 		return false, err
 	}
-	return e.c.elections.Resign(ctx, e.Name())
+	return c.engines.Elections.Resign(ctx, c.Name())
 }
 
 // A Leader says who leads at a moment. With an empty Owner nobody leads.
 type Leader struct {
 	Owner  string // as it stands in Redis: "<client uuid>:<n>"
 	Client string // the client's UUID
-	By     string // the client's Config.Identity, such as "billing@host-7 pid 4121"; empty if not known
+	By     string // the client's redlatch.Config.Identity, such as "billing@host-7 pid 4121"; empty if not known
 	Term   int64  // the number of the term; if nobody leads, of the last one; 0 if the server knows of none
 }
 
 // Leader asks the server who leads. That may have changed before the caller reads the answer.
-func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	if err := e.c.usable(ctx, e.lock.spec.Err()); err != nil {
+func (c *Candidate) Leader(ctx context.Context) (Leader, error) {
+	if err := c.engines.Usable(ctx, c.lock.Err()); err != nil {
 		return Leader{}, err
 	}
-	info, err := e.c.inspector.Lock(ctx, e.lock.spec.Key(), string(e.lock.kind))
+	info, err := c.engines.Inspector.Lock(ctx, c.lock.Key(), string(redlatch.KindFenced))
 	leader := Leader{Term: info.Token}
+	who, end := c.engines.Census.Introducer(ctx, 1, time.Second)
+	defer end()
 	for _, h := range info.Holders {
 		leader.Owner, leader.Client = h.Owner, h.Client
 		if h.Redlatch {
-			who, end := e.c.census.Introducer(ctx, 1, time.Second)
 			leader.By = who(h.Client).String()
-			end()
 		}
 	}
 	return leader, err
@@ -128,7 +132,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 //
 // An error is yielded without a leader. If the error is temporary, Observe goes on, and yields the next one only
 // after it has had an answer. A permanent error is always yielded, and is the last.
-func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if ctx == nil {
 			yield(Leader{}, args.ErrNilContext)
@@ -136,23 +140,23 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		}
 		var last Leader
 		seen, failed := false, false
-		end := e.c.elections.Watch(ctx, wire.Prefix(wire.LockChannel, e.lock.spec.Key()), func() (led, more bool) {
-			leader, err := e.Leader(ctx)
+		end := c.engines.Elections.Watch(ctx, wire.Prefix(wire.LockChannel, c.lock.Key()), func() (led, more bool) {
+			leader, err := c.Leader(ctx)
 			switch {
 			case ctx.Err() != nil:
 				return false, false
-			case err != nil && failed && IsRetryable(err):
+			case err != nil && failed && redlatch.IsRetryable(err):
 				return true, true
 			case err != nil:
 				failed = true
-				return true, yield(Leader{}, err) && IsRetryable(err)
+				return true, yield(Leader{}, err) && redlatch.IsRetryable(err)
 			case seen && !failed && leader == last:
 				return leader.Owner != "", true
 			}
 			seen, failed, last = true, false, leader
 			return leader.Owner != "", yield(leader, nil)
 		})
-		if errors.Is(end, ErrClosed) && ctx.Err() == nil {
+		if errors.Is(end, redlatch.ErrClosed) && ctx.Err() == nil {
 			yield(Leader{}, end)
 		}
 	}
