@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -72,6 +74,7 @@ type fairWaiter struct {
 	asked  time.Time // in its answer to a request that was sent then,
 	again  bool      // and t may have been put there more than once
 	quick  int       // tries in a row that came soon after the one before
+	heard  time.Time // when the server was last asked to hear it otherwise: see stay
 	warned bool      // of waiting for its own process
 	late   request.Lateness
 }
@@ -167,7 +170,10 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 		}
 	}
 	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o)
-	req.Retried = first
+	req.Retried = func() {
+		first()
+		q.stay(ctx, &req)
+	}
 	facts, err := t.take(ctx, &req, 4)
 	if err != nil || facts == nil {
 		return nil, err
@@ -178,6 +184,24 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 	}
 	q.asked, q.again = req.Sent, q.again || req.Unknown || (a.fresh && q.queued)
 	return a, nil
+}
+
+// stay has the caller's client heard, for its place in the queue, while no request for the lock is run: while a slot moves, the
+// server refuses each that has keys at two nodes, or one that is not there.
+func (q *fairWaiter) stay(ctx context.Context, req *request.Call) {
+	last := q.asked
+	if q.heard.After(last) {
+		last = q.heard
+	}
+	if !q.queued || time.Since(last) < silence/3 || driver.Failure(req.Failed).Code != "TRYAGAIN" {
+		return
+	}
+	q.heard = time.Now()
+	o := request.Call{
+		Server: q.c.Server, Script: lua.FairLockHeard, Keys: q.l.keys[3:4], Args: []string{q.c.ID},
+		Lease: silence, Stop: q.c.Server.Done, Until: q.o.Until, Single: true,
+	}
+	_, _ = o.Run(ctx) // if it fails, the next attempt is as good
 }
 
 // given says whether the caller has been told that it has the lock, and can rely

@@ -32,6 +32,7 @@ var unsearched = map[string]string{
 	"semaphore.info":     "it only reads",
 	"semaphore.read":     "it only reads",
 	"expirable.left":     "it only reads",
+	"fairlock.heard":     "it has one key, and notes there what each poll notes; what for: TestNobodyLosesItsPlaceWhileASlotStaysMarked",
 	"multilock.take":     "it takes several locks, each as lock.take does",
 	"control.":           "clients talk by it about a forced release; no lock is touched",
 	"client.":            "clients say by it who they are; no lock is touched",

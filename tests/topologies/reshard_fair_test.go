@@ -131,6 +131,63 @@ func text(list []any) (all []string) {
 	return all
 }
 
+// Several wait for fair locks whose slot is marked to move for longer than a waiter may be silent. One lock is free all the while,
+// and of each of the others one key is at the new node, so that no request of a waiter is answered. In the end they have the locks
+// in the order in which they came. A cluster's acknowledgements are the default ones: no waiter is given a lock.
+func TestNobodyLosesItsPlaceWhileASlotStaysMarked(t *testing.T) {
+	locktest.Long(t)
+	t.Parallel()
+	const waiters, marked = 4, 9 * time.Second
+	c := testserver.StartCluster(t, testserver.Redis)
+	for _, adapter := range drivers.Adapters {
+		t.Run(adapter.Name, func(t *testing.T) {
+			t.Parallel()
+			var clients []*redlatch.Client
+			for _, who := range []string{"a", "b", "c"} {
+				clients = append(clients, client(t, adapter.Open(t, drivers.Cluster(c)), redlatch.Config{ServerName: who}))
+			}
+			tag := "{" + at(c, "marked-"+adapter.Name) + "}"
+			old := c.PrimaryOf(tag)
+			var all sync.WaitGroup
+			var holds []*redlatch.Hold
+			var names []string
+			var places, had [fairParts + 1][]string // each list of had is guarded by its lock
+			for n := range places {
+				name := fmt.Sprint(tag, n)
+				queue := wire.Prefix(wire.LockQueue, name)
+				names, holds = append(names, name), append(holds, acquired(t, clients[0].FairLock(name)))
+				for i := range waiters {
+					all.Go(func() {
+						h, err := clients[i%len(clients)].FairLock(name).Acquire(t.Context())
+						if err != nil {
+							t.Errorf("waiter %d of %s: %v", i, name, err)
+							return
+						}
+						had[n] = append(had[n], h.Owner())
+						released(t, h)
+					})
+					within(t, "the next one waits", func() bool { return len(stored(old, queue)) > i })
+				}
+				places[n] = stored(old, queue)
+			}
+			m := c.MarkSlot(tag)
+			released(t, holds[fairParts])
+			m.Carry(names[0], wire.Prefix(wire.LockQueue, names[1]), wire.Prefix(wire.LockTimeout, names[2]), wire.Prefix(wire.LockAlive, names[3]))
+			time.Sleep(marked)
+			m.Finish()
+			for _, h := range holds[:fairParts] {
+				released(t, h)
+			}
+			all.Wait()
+			for n := range places {
+				if !slices.Equal(had[n], places[n]) {
+					t.Errorf("%s: they came as %q, and had it as %q", names[n], places[n], had[n])
+				}
+			}
+		})
+	}
+}
+
 // Many wait for fair locks, while slots move key by key, in any order: no acquisition fails, nobody has a lock beside another,
 // and in the end nothing is left of any.
 func TestFairLocksGoOnWhileASlotMoves(t *testing.T) {
