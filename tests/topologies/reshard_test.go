@@ -272,8 +272,12 @@ func moveOften(t *testing.T, c *testserver.Cluster, tag string, got *atomic.Int6
 	}
 }
 
-// A slot is left half moved for three leases. Who writes keeps his lock. Who wants to read what others read at the old node is
-// told that the server is unavailable, and all else that is fresh is had.
+// single are those of the kept locks of which a fresh one is had while its slot is half moved: it has one key.
+var single = []string{"Lock", "GroupLock", "read", "write"}
+
+// A slot is left half moved for three leases. Who writes keeps his lock, as does every other holder.
+// Who wants what needs several keys, or wants to read what others read at the old node, is told that the server is unavailable,
+// and all else that is fresh is had.
 func TestASlotThatIsLeftHalfMoved(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -281,11 +285,13 @@ func TestASlotThatIsLeftHalfMoved(t *testing.T) {
 	const watchdog = 6 * time.Second
 	for _, adapter := range drivers.Adapters {
 		t.Run(adapter.Name, func(t *testing.T) {
+			t.Parallel()
 			place := drivers.Cluster(c)
 			place.Timeout = time.Second // of which goredis takes more, for a connection
 			a := client(t, adapter.Open(t, place), redlatch.Config{ServerName: "a", WatchdogTimeout: watchdog, OutageTimeout: 2 * time.Second})
 			b := client(t, adapter.Open(t, drivers.Cluster(c)), redlatch.Config{ServerName: "b", OutageTimeout: 2 * time.Second})
-			tag := "{" + at(c, "half-"+adapter.Name) + "}"
+			name := at(c, "half-"+adapter.Name)
+			tag := "{" + name + "}"
 			lock := func(c *redlatch.Client, name any) *redlatch.ReadWriteLock {
 				return c.ReadWriteLock(fmt.Sprint(tag, name))
 			}
@@ -294,16 +300,51 @@ func TestASlotThatIsLeftHalfMoved(t *testing.T) {
 				holds = append(holds, acquired(t, lock(a, i).Write()))
 			}
 			old, moved := acquired(t, lock(a, "old").Read()), acquired(t, lock(a, "moved").Read())
+			objects := named(t, []*redlatch.Client{a, b}, name)
+			ends, wants := begun(objects)
 			m := c.MarkSlot(tag)
 			for i := range 20 {
 				m.Carry(fmt.Sprint(tag, 2*i))
 			}
 			m.Carry(fmt.Sprint(tag, "moved"), fmt.Sprint(tag, "moved:", moved.Owner(), ":rwlock_timeout:1"))
-			defer m.Finish()
-			for end := time.Now().Add(3 * watchdog); time.Now().Before(end); {
-				if _, err := lock(b, "old").Read().TryAcquire(t.Context(), 0); !errors.Is(err, redlatch.ErrUnavailable) {
-					t.Errorf("to read at the old node: %v", err)
+			for _, parts := range partsOf(objects, m.Keys()) {
+				m.Carry(parts[len(parts)-1])
+			}
+			var all sync.WaitGroup
+			unavailable := func(what string, err error) {
+				if !errors.Is(err, redlatch.ErrUnavailable) {
+					t.Errorf("%s: %v", what, err)
 				}
+			}
+			for i, p := range objects {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(p.ctx, 2*watchdog)
+					defer cancel()
+					err := wants[i](ctx)
+					if !movables[i].waits {
+						unavailable(p.name, err)
+					} else if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%s: %v", p.name, err)
+					}
+				})
+			}
+			for what, of := range kept {
+				all.Go(func() {
+					h, err := of(b, tag+"fresh "+what).Acquire(t.Context())
+					if !slices.Contains(single, what) {
+						unavailable(what, err)
+						return
+					}
+					if err != nil {
+						t.Errorf("%s: %v", what, err)
+						return
+					}
+					released(t, h)
+				})
+			}
+			for end := time.Now().Add(3 * watchdog); time.Now().Before(end); {
+				_, err := lock(b, "old").Read().TryAcquire(t.Context(), 0)
+				unavailable("to read at the old node", err)
 				for what, fresh := range map[string]*redlatch.Lock{"read": lock(b, "moved").Read(), "new, read": lock(b, "new").Read(), "new, write": lock(b, "new").Write()} {
 					h, err := fresh.TryAcquire(t.Context(), 0)
 					if err != nil {
@@ -313,8 +354,18 @@ func TestASlotThatIsLeftHalfMoved(t *testing.T) {
 					released(t, h)
 				}
 			}
+			all.Wait()
 			for _, h := range append(holds, old, moved) {
 				released(t, h)
+			}
+			m.Finish()
+			for i, p := range objects {
+				if movables[i].what == barrierKind { // who waited there has gone
+					continue
+				}
+				if err := ends[i](p.ctx); err != nil {
+					t.Errorf("%s: the end, when the slot has moved: %v", p.name, err)
+				}
 			}
 		})
 	}
