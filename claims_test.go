@@ -116,7 +116,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 				}
 				w := waits[0]
 				if w.Name != "x" || redlatch.Kind(w.Kind) != x.kind || w.Mode != x.mode || !w.Since.Equal(began) || !w.Until.Equal(began.Add(time.Hour)) || !inThisFile(w.Site.String()) ||
-					!slices.Equal(w.Under, []string{other.Owner()}) || w.Renewed || w.Rest() != 0 {
+					!slices.Equal(w.Under, []string{other.ID()}) || w.Renewed || w.Rest() != 0 {
 					t.Errorf("waits: %+v at %v", w, w.Site)
 				}
 				if got := c.Stats(); got.Holds != 1 || got.Waiters != 1 {
@@ -135,7 +135,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 					h.Renewed || h.Count != 1 || !inThisFile(h.Site.String()) || h.Owner == "" || h.Under != nil || (h.Token != 0) != (typ == "fenced") {
 					t.Errorf("held: %+v at %v", h, h.Site)
 				}
-				if h := holds[1-i]; h.Owner != other.Owner() || !h.Renewed || !h.Until.Equal(other.Expires()) {
+				if h := holds[1-i]; h.Owner != other.ID() || !h.Renewed || !h.Until.Equal(other.Expires()) {
 					t.Errorf("held: %+v", h)
 				}
 				release()
@@ -221,7 +221,7 @@ func TestSiblingsThatTakeTurnsAreShown(t *testing.T) {
 			left <- err
 		}()
 		holds, waits := shown(c)
-		if len(holds) != 2 || holds[0].Count != 2 || holds[1].Owner != outer.Owner() || len(waits) != 1 || !slices.Equal(waits[0].Under, []string{outer.Owner()}) {
+		if len(holds) != 2 || holds[0].Count != 2 || holds[1].Owner != outer.ID() || len(waits) != 1 || !slices.Equal(waits[0].Under, []string{outer.ID()}) {
 			t.Errorf("held %+v, waited for %+v", holds, waits)
 		}
 		cancel()
@@ -258,7 +258,7 @@ func TestAnOwnersHoldsAreAboveItsCallers(t *testing.T) {
 			t.Fatalf("waited for %+v", waits)
 		}
 		for _, w := range waits {
-			if w.Name != "x" || !slices.Equal(w.Under, []string{mine.Owner()}) {
+			if w.Name != "x" || !slices.Equal(w.Under, []string{mine.ID()}) {
 				t.Errorf("waits: %+v", w)
 			}
 		}
@@ -276,7 +276,7 @@ func TestAnOwnersHoldsAreAboveItsCallers(t *testing.T) {
 
 // Callers that want several locks wait for none of them most of the time, as they pause between rounds.
 func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
-	for typ, of := range map[string]func(locks ...*redlatch.Lock) *redlatch.Multi{"MultiLock": redlatch.MultiLock, "RedLock": redlatch.RedLock} {
+	for typ, of := range map[string]func(locks ...*redlatch.Lock) *redlatch.Lock{"MultiLock": redlatch.MultiLock, "RedLock": redlatch.RedLock} {
 		t.Run(typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := asked(t, redlatch.Config{})
@@ -317,7 +317,7 @@ func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
 			return semaphore.New(c, "x", 0).TryAcquire(ctx, 3, time.Hour)
 		},
 		redlatch.KindExpirable: func(c *redlatch.Client, ctx context.Context) error {
-			_, err := semaphore.NewExpirable(c, "x", 0).TryAcquireMany(ctx, 3, time.Hour)
+			_, err := semaphore.NewExpirable(c, "x", 0).TryAcquire(ctx, 3, time.Hour)
 			return err
 		},
 		redlatch.KindRateLimiter: func(c *redlatch.Client, ctx context.Context) error {
@@ -365,7 +365,7 @@ func showsWhoWaits(t *testing.T, kind redlatch.Kind, sited bool, wait func(c *re
 		}
 		for _, w := range waits {
 			if w.Name != "x" || redlatch.Kind(w.Kind) != kind || !w.Since.Equal(began) || !w.Until.Equal(until) || w.Count != permits || (kind == redlatch.KindBarrier) != (w.Owner != "") ||
-				!slices.Equal(w.Under, []string{other.Owner()}) || (sited || kind == redlatch.KindExpirable) != inThisFile(w.Site.String()) || w.Rest() != 0 {
+				!slices.Equal(w.Under, []string{other.ID()}) || (sited || kind == redlatch.KindExpirable) != inThisFile(w.Site.String()) || w.Rest() != 0 {
 				t.Errorf("waits: %+v at %v", w, w.Site)
 			}
 		}
@@ -394,11 +394,11 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := asked(t, redlatch.Config{})
 		s := semaphore.NewExpirable(c, "pool", 0)
-		kept, err := s.Acquire(t.Context())
+		kept, err := s.Acquire(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		leased, err := semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(10*time.Second)).Acquire(t.Context())
+		leased, err := semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(10*time.Second)).Acquire(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -415,7 +415,7 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 		if len(holds) != 2 || len(waits) != 1 || !slices.Equal(waits[0].Under, []string{leased.ID(), kept.ID()}) {
 			t.Fatalf("held %+v, waited for %+v", holds, waits)
 		}
-		for i, want := range []*semaphore.Permit{leased, kept} {
+		for i, want := range []*redlatch.Hold{leased, kept} {
 			h := holds[i]
 			if h.Name != "pool" || redlatch.Kind(h.Kind) != redlatch.KindExpirable || h.Owner != want.ID() || !h.Until.Equal(want.Expires()) || h.Renewed != (i == 1) || h.Count != 1 || !inThisFile(h.Site.String()) {
 				t.Errorf("held: %+v at %v", h, h.Site)
@@ -451,7 +451,7 @@ func TestTenThousandWaitersAreNotCopied(t *testing.T) {
 		},
 		"semaphore": func(c *redlatch.Client, ctx context.Context) error { return semaphore.New(c, "x", 0).Acquire(ctx, 1) },
 		"permits": func(c *redlatch.Client, ctx context.Context) error {
-			_, err := semaphore.NewExpirable(c, "x", 0).Acquire(ctx)
+			_, err := semaphore.NewExpirable(c, "x", 0).Acquire(ctx, 1)
 			return err
 		},
 		"limiter": func(c *redlatch.Client, ctx context.Context) error {
@@ -537,7 +537,7 @@ func TestAskingStopsNobody(t *testing.T) {
 					_, _ = c.Lock("x").TryAcquire(h.Context(), 0)
 					_ = h.Release(ctx)
 				}
-				if p, err := semaphore.NewExpirable(c, "pool", 0).Acquire(in); err != nil {
+				if p, err := semaphore.NewExpirable(c, "pool", 0).Acquire(in, 1); err != nil {
 					t.Error(err)
 				} else {
 					_ = p.Release(ctx)

@@ -155,7 +155,8 @@ var _ = bridge.Let(bridge.Root{
 		}
 		return l
 	},
-	Wish: anyWish,
+	NewHold: func(in any) any { return newHold(in.(held)) }, //nolint:forcetypeassert // as it says
+	Wish:    anyWish,
 })
 
 // appears is called when the client makes its first owner id, by which others will find it in
@@ -193,7 +194,7 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 //     Shutdown returns what Close does. Else it closes the client all the same, and returns ctx's error,
 //     which says what was left: holds and permits to their TTL; permits of Semaphore.Do may be lost.
 //
-// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or a detached permit. Close ends a running Shutdown.
+// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or detached permits. Close ends a running Shutdown.
 // A section that itself calls Shutdown with a context that never ends waits for itself for ever.
 //
 // Shut an HTTP server whose handlers use the client down before the client, so that requests in flight still get the locks
@@ -238,7 +239,7 @@ func (c *Client) awaitReleases(ctx context.Context) error {
 // with the driver itself, when that returns. The
 // contexts of live holds end with ErrClosed as their cause, and their locks are
 // left to their TTL: Close never frees a lock under a running section. What an acquisition
-// has got that fails with ErrClosed is released, members of a Multi included. Permits that
+// has got that fails with ErrClosed is released, members of several locks included. Permits that
 // Semaphore.Do has not given back may be lost. Then it
 // waits for the requests that are in flight, and closes a driver that is an io.Closer and that no
 // other client has, at most for Config.CloseTimeout.

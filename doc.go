@@ -56,17 +56,15 @@
 //
 // [Client.FairLock] and [Client.ReadWriteLock] are Redisson's types of those names, as Lock with [Fenced] is
 // its fenced lock, and [Client.StripedLock] is many locks under one name. [MultiLock] and
-// [RedLock] make one lock of several. All of them give a [Hold] or a [MultiHold],
-// which is used in the same way. Package redisson has the types that only matter
-// beside services that use Redisson: group locks, spin locks, and the locks of map entries.
+// [RedLock] make one lock of several. All of them are a [Lock], and give a [Hold]. Package redisson has the
+// types that only matter beside services that use Redisson: group locks, spin locks, and the locks of map entries.
 //
 // # Synchronizers
 //
 // These are not locks, and nobody owns them:
 //
 //   - Package semaphore: a number of permits. What a process holds when it
-//     crashes is lost. Or permits with leases, each of which ends as a Hold does; a crash
-//     gives it back.
+//     crashes is lost. Or permits with leases, which are a [Hold], too; a crash gives them back.
 //   - Package latch: callers wait until something has happened so many times.
 //   - Package barrier: so many callers wait for one another, again and again.
 //     Redisson has none.

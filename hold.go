@@ -6,42 +6,131 @@ import (
 
 	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/multi"
+	"github.com/redlatch/redlatch/internal/permit"
 )
 
-// A Hold is one acquisition of a lock. It must be released, once, by anybody:
+// A Hold is one acquisition: of a lock, of several locks as one, or of permits of an
+// semaphore.Expirable. It must be released, once, by anybody:
 // it is not tied to a goroutine. Its methods are safe for concurrent use.
 //
+// A hold of several locks is live for as long as every member's hold is, or, of a RedLock, a majority;
+// a hold of several permits for as long as all of them are.
+//
 // A Hold that is garbage collected without having been released is reported
-// (observe.Hooks.Dropped) and released.
+// (observe.Hooks.Dropped) and released, unless it was detached.
 type Hold struct {
-	in    *lock.Hold
-	leash holdctx.Leash[lock.Hold]
+	in held
+
+	// One of them is on: that of what is held.
+	leash        holdctx.Leash[lock.Hold]
+	multiLeash   holdctx.Leash[multi.Hold]
+	permitLeash  holdctx.Leash[permit.Permit]
+	permitsLeash holdctx.Leash[permit.Several]
 }
 
-var holdLeashes = holdctx.NewLeashes((*lock.Hold).Dropped)
+// held is what the engines know of a hold. It does not refer to the Hold.
+type held interface {
+	holdctx.Held
 
-// newHold wraps h for the user.
-func newHold(h *lock.Hold) *Hold {
-	H := &Hold{in: h}
-	holdLeashes.PutOn(&H.leash, h)
-	return H
+	Name() string
+	ID() string
+	Token() int64
+	Kept() bool
+	Expires() time.Time
+	End() context.Context
+	Release(ctx context.Context) error
+	Extend(ctx context.Context, d time.Duration) error
+}
+
+var (
+	holdLeashes    = holdctx.NewLeashes((*lock.Hold).Dropped)
+	multiLeashes   = holdctx.NewLeashes((*multi.Hold).Dropped)
+	permitLeashes  = holdctx.NewLeashes((*permit.Permit).Dropped)
+	permitsLeashes = holdctx.NewLeashes((*permit.Several).Dropped)
+)
+
+// newHold wraps what the engines hold for the user.
+func newHold(in held) *Hold {
+	h := &Hold{in: in}
+	switch in := in.(type) {
+	case *lock.Hold:
+		holdLeashes.PutOn(&h.leash, in)
+	case *multi.Hold:
+		multiLeashes.PutOn(&h.multiLeash, in)
+	case *permit.Permit:
+		permitLeashes.PutOn(&h.permitLeash, in)
+	case *permit.Several:
+		permitsLeashes.PutOn(&h.permitsLeash, in)
+	}
+	return h
+}
+
+// let takes the leash off.
+func (h *Hold) let() {
+	switch h.in.(type) {
+	case *lock.Hold:
+		h.leash.TakeOff()
+	case *multi.Hold:
+		h.multiLeash.TakeOff()
+	case *permit.Permit:
+		h.permitLeash.TakeOff()
+	case *permit.Several:
+		h.permitsLeash.TakeOff()
+	}
 }
 
 // HoldFrom returns the hold that ctx descends from, the innermost if there are several, live or
-// not: in the function that Do calls, it is Do's. It is nil if there is none. Of a Multi no member's
-// hold is found: see MultiHoldFrom.
+// not, and whatever is held: in the function that Do calls, it is Do's. It is nil if there is none.
 func HoldFrom(ctx context.Context) *Hold { return holdctx.From[*Hold](ctx) }
 
-// Name returns the lock's name.
+// Name returns the name of the lock or semaphore; of several locks their names.
 func (h *Hold) Name() string { return h.in.Name() }
 
-// Owner returns the owner field that Redis shows for this hold:
-// "<client uuid>:<n>".
-func (h *Hold) Owner() string { return h.in.Owner() }
+// ID returns by what others know the hold. Of a lock it is the owner field that Redis shows:
+// "<client uuid>:<n>"; Lock.ReleaseID takes it. Of a permit it is the permit's id, 32 hexadecimal digits,
+// by which any client, Redisson's too, can release and extend it. Of several locks or permits it is
+// empty: each of the Members has its own.
+func (h *Hold) ID() string { return h.in.ID() }
+
+// Members returns the holds that the hold consists of: of several locks in the order in which they were acquired, of several permits
+// one for each, and of one lock or permit the hold itself. Each has its ID, its Token, its Err.
+// Those of a RedLock may become more after Acquire has returned, up to all. To release one ends the
+// whole hold, or costs a RedLock a vote.
+func (h *Hold) Members() []*Hold {
+	var all []*Hold
+	switch in := h.in.(type) {
+	case *multi.Hold:
+		for _, m := range in.Holds() {
+			all = append(all, h.member(m))
+		}
+	case *permit.Several:
+		for _, p := range in.Permits() {
+			all = append(all, h.member(p))
+		}
+	default:
+		all = append(all, h)
+	}
+	return all
+}
+
+// member wraps what is a part of the hold, and has no leash of its own.
+func (h *Hold) member(in held) *Hold {
+	m := &memberHold{Hold: Hold{in: in}, whole: h}
+	return &m.Hold
+}
+
+// A memberHold keeps the whole hold from being dropped: a pointer to its first
+// field keeps all of it.
+type memberHold struct {
+	Hold
+	whole *Hold
+}
 
 // Token returns the hold's fencing token, or 0 if it was acquired without
-// Fenced. Tokens of one lock rise with each acquisition by a client that counts
+// Fenced, and of several locks and permits. Tokens of one lock rise with each acquisition by a client that counts
 // it: redlatch with Fenced, or Redisson's fenced lock. Whoever guards the
 // resource and refuses tokens lower than the highest it has seen (package fence)
 // keeps out a holder that has lost the lock and does not know it yet.
@@ -53,29 +142,32 @@ func (h *Hold) Token() int64 { return h.in.Token() }
 
 // Expires returns until when the hold can be trusted if no renewal is
 // confirmed from now on. It is earlier than the moment at which Redis may give
-// the lock away by the safety margin of 10 ms + lease/50.
+// the lock away by the safety margin of 10 ms + lease/50; of permits, earlier than anybody may give their
+// places away, Redisson clients whose clock is ahead by Config.Redisson.MaxClockSkew included.
+//
+// Of several locks and permits it is the earliest of the members' Expires, or of a RedLock that of the
+// last one that makes a majority.
 //
 // It is no later than what Config.MaxHold allows. It is the zero Time when the hold is over.
 func (h *Hold) Expires() time.Time { return h.in.Expires() }
 
 // Err returns nil while the hold is live, then why it is not: a *LostError if
 // it was lost, ErrNotHeld if it was released, ErrClosed after Close. While Shutdown waits for the
-// hold to be released it is live, also when Shutdown has ended its context. Err looks
+// hold to be released it is live, also when Shutdown has ended its context. Of several locks and permits it is the error of the
+// member that ended the hold, or those of all that have ended if it is of a RedLock. Err looks
 // at the clock itself, so that code which wakes from a pause of the process or
 // the machine sees the loss at its first check, before any timer has run.
 func (h *Hold) Err() error { return h.in.Err() }
 
 // Context returns the hold's context: it has the values of the context that
-// the lock was acquired with (and what observe.Hooks.AcquireStart has added), but not its cancellation or deadline. It ends
+// the hold was acquired with (and what observe.Hooks.AcquireStart has added), but not its cancellation or deadline. It ends
 // when the hold ends, with a *LostError (which is ErrLost), ErrNotHeld or
 // ErrClosed as its cause. It has no deadline, with a Lease either: Expires says
 // until when the hold can be trusted. Each call returns a context of its own.
 //
-// Acquiring the same lock with a context that descends from it re-enters the
+// Acquiring the same lock, or a member, with a context that descends from it re-enters the
 // lock.
-func (h *Hold) Context() context.Context {
-	return holdctx.New(h.in.End(), h.in, h)
-}
+func (h *Hold) Context() context.Context { return holdctx.New(h.in.End(), h.in, h) }
 
 // With returns ctx, its cancellation, deadline and values, together with the
 // hold's end and ownership: it ends when either does.
@@ -85,28 +177,33 @@ func (h *Hold) With(ctx context.Context) context.Context {
 
 // Release ends the hold. Its context ends at once, with cause ErrNotHeld; then
 // the lock passes to the goroutine of this process that has waited longest, or
-// is released in Redis, unless an outer or inner hold still keeps it.
+// is released in Redis, unless an outer or inner hold still keeps it. A permit is free for whoever waits, in any process.
 //
 // While another hold of the nest is left, Release asks nobody, and reports only a
 // loss that is known already; Redis shows one hold less soon after. (The Release of a
 // write hold that leaves read holds of the nest behind waits until others may read, too.)
 //
+// Several locks are released in the reverse
+// order of their acquisition, or all at the same time if they are a RedLock's. A
+// member whose server does not answer does not keep the others.
+//
 // Release works with a context that has ended: the request is sent all the
 // same, and ctx only bounds the waiting for the reply. If it ends first,
 // Release returns its error and the request goes on.
 //
-// It returns nil if the lock was released, also if the reply was lost and a
+// It returns nil if the lock or permit was released, also if the reply was lost and a
 // repeated request found it released. It returns a *LostError, once, if the
 // hold had been lost before (the lock, if it still stands, is freed when all whose
 // loss it was have called Release), ErrNotHeld if it had been released before,
 // ErrClosed if the client was closed before, and
-// ErrUnavailable if the server did not answer; the lock is then left to its
-// TTL, and a later request may free it sooner.
+// ErrUnavailable if the server did not answer; the lock or permit is then left to its
+// TTL, and a later request may free it sooner. Of several it returns nil if every member was released, or a majority of a
+// RedLock's; else what the members' releases returned, joined.
 func (h *Hold) Release(ctx context.Context) error {
 	if ctx == nil {
 		return args.ErrNilContext
 	}
-	h.leash.TakeOff()
+	h.let()
 	return h.in.Release(ctx)
 }
 
@@ -116,14 +213,48 @@ func (h *Hold) Release(ctx context.Context) error {
 //
 // It returns a *LostError if the hold has been lost. After ErrInvalid nothing has changed.
 // After any other error the lease may have been raised or not; Expires says what can be
-// relied on.
+// relied on. Of several it extends all members at the same time, and returns nil if that succeeded for every one, or for a
+// majority of a RedLock's; else the members' errors, joined.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
-	d, err := args.Extension(ctx, d, h.in.Watchdog, "holds")
+	d, err := args.Extension(ctx, d, h.in.Kept())
 	if err != nil {
 		return err
 	}
-	if err := h.Err(); err != nil {
-		return err
-	}
-	return h.in.Extend(ctx, time.Time{}, d)
+	return h.in.Extend(ctx, d)
 }
+
+// Detach hands a permit over by its id, which it returns: whoever has the id
+// extends and releases it from now on, in whatever process, and if nobody does, it is
+// free again when its lease is over. It is for permits acquired with Lease: one that the watchdog
+// keeps is ErrInvalid, as nobody would keep it any more. Locks, and several permits at once, are ErrInvalid, too:
+// each of the Members of several permits can be detached. If the permit is over, the error is that of Err.
+// After an error nothing has changed, and Release is still to be called. A second call returns the id again.
+//
+// From then on the Hold is the id and nothing else, and may be dropped. Release and
+// Extend do what those of the semaphore.Expirable do with that id. Err returns nil and
+// Context does not end until Release is called on this Hold: not when the lease is
+// over, when others release the permit, or with Close. Expires stays what it was;
+// semaphore.Expirable.LeaseLeft asks the server.
+func (h *Hold) Detach() (id string, err error) {
+	in, is := h.in.(*permit.Permit)
+	if _, several := h.in.(*permit.Several); several {
+		return "", errDetachSeveral
+	}
+	switch {
+	case !is:
+		return "", errDetachLock
+	case in.Kept():
+		return "", errDetachKept
+	}
+	if err := in.Detach(); err != nil {
+		return "", err
+	}
+	h.let()
+	return h.ID(), nil
+}
+
+var (
+	errDetachKept    = invalid.Errorf("redlatch: the watchdog keeps this permit, and nobody would once it is detached; acquire it with Lease, or release it")
+	errDetachSeveral = invalid.Errorf("redlatch: several permits have no id together; detach each of the Members")
+	errDetachLock    = invalid.Errorf("redlatch: Detach is for permits; a lock whose hold has a Lease can be released by its ID in another process: see Lock.ReleaseID")
+)

@@ -27,7 +27,8 @@ type Lock struct {
 	kind Kind // as it is shown
 	spec lock.Spec
 
-	stripe bool // several keys may have it
+	several *several // it consists of others, and has only its kind; nil: it is one lock
+	stripe  bool     // several keys may have it
 }
 
 // Lock returns the reentrant lock with this name, Redisson's getLock. A name
@@ -50,8 +51,13 @@ func newLock[O PlainOption](c *Client, kind Kind, spec lock.Spec, opts []O) *Loc
 	return l
 }
 
-// Name returns the lock's name.
-func (l *Lock) Name() string { return l.spec.Name() }
+// Name returns the lock's name; of several locks their names, with commas between them.
+func (l *Lock) Name() string {
+	if l.several != nil {
+		return l.several.name()
+	}
+	return l.spec.Name()
+}
 
 // Acquire waits for the lock and returns the hold. ctx bounds the waiting and
 // nothing else: when it ends later, the hold stays. Goroutines of one process
@@ -72,8 +78,12 @@ func (l *Lock) Name() string { return l.spec.Name() }
 //   - ErrClosed after Close or Shutdown;
 //   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx descends;
 //   - the error of a server that refuses: wrong password, no permission, a key of another type.
+//
+// Of a MultiLock or a RedLock, ctx bounds the whole of it, and the hold is that of all members, or of a majority. A ctx that
+// descends from a live hold of a member, or of them all, re-enters what it holds. The error is that of the member that could
+// not be had; ErrReentry if two members turn out to be the same lock in Redis. Members are never handed off within the process: each acquisition asks the server.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, args.Patience{}, l.c.engines.HoldSite())
+	_, hold, err := l.acquire(ctx, args.Patience{}, l.site())
 	return hold, err
 }
 
@@ -82,11 +92,11 @@ func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 //
 // With a wait of 0 it acquires the lock if that is possible at once. It never waits for another
 // holder, in this process or elsewhere, and overtakes nobody: just after this process
-// has released the lock, callers that wait for it go first. If the lock is taken, it
+// has released the lock, callers that wait for it go first. If the lock is taken (or a member of several, or so many that there is no majority), it
 // returns a *BusyError with its holder, and changes nothing.
 // If the server does not answer, such a call goes on for Config.OutageTimeout, or until ctx ends.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	_, hold, err := l.acquire(ctx, args.AtMost(wait), l.c.engines.HoldSite())
+	_, hold, err := l.acquire(ctx, args.AtMost(wait), l.site())
 	return hold, err
 }
 
@@ -96,6 +106,9 @@ func (l *Lock) acquire(ctx context.Context, wait args.Patience, at callsite.Site
 		return nil, nil, args.ErrNilContext
 	}
 	p, err := params(wait, at)
+	if l.several != nil {
+		return l.several.acquire(ctx, l.kind, p, err)
+	}
 	var a *acquisition
 	if l.c.report.hooks.Acquisitions.Load() {
 		a = l.c.report.begin(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(l.kind), Mode: l.spec.Mode()}, p.Try)
@@ -113,6 +126,20 @@ func (l *Lock) acquire(ctx context.Context, wait args.Patience, at callsite.Site
 		a.hold(h, err)
 	}
 	return ctx, hold, err
+}
+
+// site returns the call site of its caller's caller, if there is anybody to tell it to.
+func (l *Lock) site() callsite.Site {
+	tells := false
+	if l.several != nil {
+		tells = l.several.sites()
+	} else {
+		tells = l.c.report.hooks.Sites.Load()
+	}
+	if !tells {
+		return 0
+	}
+	return callsite.Caller(2)
 }
 
 // params are those of a call that waits no longer than wait, for the user's code at that place.
@@ -135,7 +162,7 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error) error 
 	if f == nil {
 		return args.ErrNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, args.Patience{}, l.c.engines.HoldSite())
+	ctx, hold, err := l.acquire(ctx, args.Patience{}, l.site())
 	if err != nil {
 		return err
 	}
@@ -149,32 +176,29 @@ func (l *Lock) TryDo(ctx context.Context, wait time.Duration, f func(ctx context
 	if f == nil {
 		return false, args.ErrNilFunction
 	}
-	ctx, hold, err := l.acquire(ctx, args.AtMost(wait), l.c.engines.HoldSite())
+	ctx, hold, err := l.acquire(ctx, args.AtMost(wait), l.site())
 	if err != nil {
 		return false, err
 	}
 	return true, lock.Do(ctx, hold, f)
 }
 
-// openLock opens a Lock, or a Multi, for the packages beside this one.
+// openLock opens a Lock for the packages beside this one.
 func openLock(l any) bridge.Lock {
-	switch l := l.(type) {
-	case *Lock:
-		if l == nil {
-			break
-		}
-		return bridge.Lock{Client: &l.c.engines, Of: l.c, Name: l.Name(), Kind: string(l.kind), Spec: &l.spec}
-	case *Multi:
-		if l == nil {
-			break
-		}
-		all := bridge.Lock{Name: l.name(), Kind: string(l.kind), Err: l.err, Each: l.in.Each}
-		for _, m := range l.members {
-			all.Members = append(all.Members, openLock(m))
-		}
-		return all
+	in, _ := l.(*Lock)
+	switch {
+	case in == nil:
+		return bridge.Lock{Err: errNilLock}
+	case in.several == nil:
+		return bridge.Lock{Client: &in.c.engines, Of: in.c, Name: in.Name(), Kind: string(in.kind), Spec: &in.spec}
+	case in.several.err != nil:
+		return bridge.Lock{Name: in.Name(), Kind: string(in.kind), Err: in.several.err}
 	}
-	return bridge.Lock{Err: errNilLock}
+	all := bridge.Lock{Name: in.Name(), Kind: string(in.kind), Each: in.several.in.Each}
+	for _, member := range in.several.members {
+		all.Members = append(all.Members, openLock(member))
+	}
+	return all
 }
 
 var errNilLock = invalid.Errorf("redlatch: nil lock; make one, as with client.Lock(name)")

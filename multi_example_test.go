@@ -21,15 +21,10 @@ func ExampleMultiLock() {
 	}
 }
 
-// Keys of one striped lock, several at a time. Two keys may share a stripe, which
-// must not be given twice.
+// Keys of one striped lock, several at a time, in whatever order.
 func ExampleClient_StripedLock() {
 	orders := newClient().StripedLock("orders", 64)
-	locks := []*redlatch.Lock{orders.For("42")}
-	if other := orders.For("43"); other != locks[0] {
-		locks = append(locks, other)
-	}
-	hold, err := redlatch.MultiLock(locks...).Acquire(context.Background())
+	hold, err := orders.For("42", "43").Acquire(context.Background())
 	if err != nil {
 		log.Print(err)
 		return

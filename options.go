@@ -82,7 +82,7 @@ func NonReentrant() LockOption { return nonReentrant{} }
 // that is over so fast that a process whose clock is a little late would begin it once more. A hold
 // that is released sooner ends as any other does: its context ends, and a Release that returns nil
 // has left the lock in place for the rest of d. Until then nobody acquires the lock, in this process
-// neither, unless after ForceRelease or ReleaseOwner. Nobody renews it.
+// neither, unless after ForceRelease or ReleaseID. Nobody renews it.
 //
 // The lock is kept for less than d in three cases: the hold, or one around it, is lost (by
 // Config.MaxHold, too) and its lease in Redis ends before the release; the process dies, and the lock

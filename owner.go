@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/args"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 )
 
@@ -21,40 +22,48 @@ import (
 // that wait, also just after such a call has returned.
 func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx) }
 
-// ReleaseOwner releases a lock that another process has acquired; owner is the Hold.Owner there. It is for one work
+// ReleaseID releases a lock that another process has acquired; id is the Hold.ID there. It is for one work
 // whose steps are processes of their own: the first one acquires the lock with a Lease and does not release it. Nor
 // does Close.
 // It returns ErrNotHeld, and changes nothing, if the lock is not that owner's any more. After a lost answer such a lock
-// counts as released by the first request: ReleaseOwner does not know how long the lease was. An owner of this very Client is
+// counts as released by the first request: ReleaseID does not know how long the lease was. An owner of this very Client is
 // refused with ErrInvalid, and so are the sides of a read-write lock, group locks, and several locks as one.
-func (l *Lock) ReleaseOwner(ctx context.Context, owner string) error {
-	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
+func (l *Lock) ReleaseID(ctx context.Context, id string) error {
+	if err := l.byID(ctx); err != nil {
 		return err
 	}
-	was, err := l.spec.ReleaseOwner(ctx, owner)
-	return l.notHeldBy(owner, was, err)
+	was, err := l.spec.ReleaseOwner(ctx, id)
+	return l.notHeldBy(id, was, err)
 }
 
-// ExtendOwner raises the lease of a lock that another process has acquired to d from now, if it is not longer already; it
-// never shortens it. What is refused, and what it returns, is as for ReleaseOwner. With AckRequired, an
+// ExtendID raises the lease of a lock that another process has acquired to d from now, if it is not longer already; it
+// never shortens it. What is refused, and what it returns, is as for ReleaseID. With AckRequired, an
 // extension that fewer replicas acknowledge is ErrNotAcknowledged. Do not call it for a name that a read-write lock has: it
 // would extend that lock, too, if the owner is one of its readers.
-func (l *Lock) ExtendOwner(ctx context.Context, owner string, d time.Duration) error {
-	if err := l.c.usable(ctx, l.spec.Err()); err != nil {
+func (l *Lock) ExtendID(ctx context.Context, id string, d time.Duration) error {
+	if err := l.byID(ctx); err != nil {
 		return err
 	}
 	d, err := args.Lease(d)
 	if err != nil {
 		return err
 	}
-	is, err := l.spec.ExtendOwner(ctx, owner, d)
-	return l.notHeldBy(owner, is, err)
+	is, err := l.spec.ExtendOwner(ctx, id, d)
+	return l.notHeldBy(id, is, err)
+}
+
+// byID says what is wrong with a call about an id.
+func (l *Lock) byID(ctx context.Context) error {
+	if l.several != nil {
+		return invalid.Errorf("redlatch: %q are several locks, and an id is of one; call ReleaseID and ExtendID of each with the id of its hold: see Hold.Members", l.Name())
+	}
+	return l.c.usable(ctx, l.spec.Err())
 }
 
 // notHeldBy returns ErrNotHeld for a lock that is not that owner's.
-func (l *Lock) notHeldBy(owner string, is bool, err error) error {
+func (l *Lock) notHeldBy(id string, is bool, err error) error {
 	if err == nil && !is {
-		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", ErrNotHeld, l.Name(), owner)
+		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", ErrNotHeld, l.Name(), id)
 	}
 	return err
 }

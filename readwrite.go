@@ -43,7 +43,7 @@ func (rw *ReadWriteLock) Name() string { return rw.read.Name() }
 func (rw *ReadWriteLock) Read() *Lock { return rw.read }
 
 // Write returns the lock to write: one hold at a time, and nobody reads but who
-// is nested in it. In Redis its owner field is Hold.Owner with ":write" behind.
+// is nested in it. In Redis its owner field is Hold.ID with ":write" behind.
 func (rw *ReadWriteLock) Write() *Lock { return rw.write }
 
 // PreferWriters returns the lock for which readers hold back while somebody waits

@@ -35,11 +35,11 @@ import (
 // a lease then. Like every lease it trusts the servers' clocks to run as fast as
 // ours, give or take 2 %. Redisson has deprecated its RedLock. docs/guarantees.md
 // says more.
-func RedLock(locks ...*Lock) *Multi {
-	m := &Multi{members: slices.Clone(locks), kind: KindRedLock}
+func RedLock(locks ...*Lock) *Lock {
+	m := &several{members: slices.Clone(locks)}
 	if m.err = checkMembers("RedLock", locks); m.err != nil {
-		return m
+		return m.lock(KindRedLock)
 	}
 	m.in, m.err = multi.Majority(specs(m.members))
-	return m
+	return m.lock(KindRedLock)
 }

@@ -10,7 +10,7 @@ import (
 // Stats say what a Client has to do at a moment, as far as it knows without asking
 // Redis: see [Client.Stats].
 type Stats struct {
-	Holds   int // live holds of locks; each of a nest counts, and each member of a MultiHold
+	Holds   int // live holds of locks; each of a nest counts, and each member of several locks
 	Permits int // live permits of expirable semaphores, but for those that were detached
 	Waiters int // callers that wait: see Client.Stats
 

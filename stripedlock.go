@@ -30,14 +30,22 @@ func (c *Client) StripedLock(name string, n int, opts ...PlainOption) *StripedLo
 	return s
 }
 
-// For returns the lock of key's stripe. Which one that is never changes between
+// For returns the lock of a key's stripe; of several keys their different stripes as a MultiLock, which knows the order
+// in which it is safe to acquire them. Without a key, every method of the lock refuses that.
+//
+// Which stripe a key has never changes between
 // versions of redlatch: the 64-bit FNV-1a hash of the key, mixed once more, times
 // n, divided by 2^64. Over many keys the stripes get equal shares.
-//
-// A caller that needs several keys at once takes their locks with MultiLock,
-// which knows the order in which that is safe. There, keys that share a stripe
-// are one member.
-func (s *StripedLock) For(key string) *Lock { return s.stripes[s.index(key)] }
+func (s *StripedLock) For(keys ...string) *Lock {
+	if len(keys) == 1 {
+		return s.stripes[s.index(keys[0])]
+	}
+	var locks []*Lock
+	for _, key := range keys {
+		locks = append(locks, s.stripes[s.index(key)])
+	}
+	return MultiLock(locks...)
+}
 
 func (s *StripedLock) index(key string) uint64 {
 	h := fnv.New64a()

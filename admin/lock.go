@@ -18,7 +18,7 @@ import (
 //
 // Of several locks as one it asks for the members, all at the same time, each through its own client. The errors of those
 // that could not be asked are joined; in Info.Members these have nothing but their names.
-func LockInfo[L *redlatch.Lock | *redlatch.Multi](ctx context.Context, lock L) (Info, error) {
+func LockInfo(ctx context.Context, lock *redlatch.Lock) (Info, error) {
 	return lockInfo(ctx, bridge.OpenLock(lock))
 }
 
@@ -91,7 +91,7 @@ func only(l *bridge.Lock, info Info) Info {
 //
 // Of several locks as one it releases every member, whoever holds it, each through its own client. It returns whether anybody
 // held one, and the errors, joined.
-func ForceRelease[L *redlatch.Lock | *redlatch.Multi](ctx context.Context, lock L) (bool, error) {
+func ForceRelease(ctx context.Context, lock *redlatch.Lock) (bool, error) {
 	return forceRelease(ctx, bridge.OpenLock(lock))
 }
 

@@ -9,7 +9,7 @@ import (
 
 // An AcquireStartEvent tells of an acquisition that begins.
 type AcquireStartEvent struct {
-	Name string // of a Multi: the names of its members, separated by commas, equal ones once
+	Name string // of several locks: the names of its members, separated by commas, equal ones once
 	Kind redlatch.Kind
 	Mode string // of a read-write lock: "read" or "write"
 	N    int    // how many permits are wanted; 0 if it is not about permits
@@ -77,7 +77,7 @@ type EndReason string
 const (
 	// EndReleased: it was released, and nothing says that it had been lost before.
 	EndReleased EndReason = "released"
-	// EndDetached: semaphore.Permit.Detach has handed it over by its id.
+	// EndDetached: redlatch.Hold.Detach has handed it over by its id.
 	EndDetached EndReason = "detached"
 	// EndLost: it was lost; its Release may have been the first to learn that.
 	EndLost EndReason = "lost"
@@ -93,7 +93,7 @@ type LostEvent struct {
 	Err     *redlatch.LostError // what was lost, why, and when the server had last confirmed it
 	Kind    redlatch.Kind       // of what was lost
 	Mode    string              // of a read-write lock: "read" or "write"
-	Several bool                // it was acquired by a Multi
+	Several bool                // it was acquired as one of several
 	Token   int64               // fencing token; 0 if it has none
 	At      time.Time           // when it was lost: its context had ended then
 	Held    time.Duration       // from the acquisition to the loss
@@ -150,7 +150,7 @@ type NotAcknowledgedEvent struct {
 	Err  *redlatch.AckError
 }
 
-// A DroppedEvent tells of a Hold or a Permit that was never released.
+// A DroppedEvent tells of a Hold that was never released.
 type DroppedEvent struct {
 	Name string
 	Site string // file:line of the acquisition

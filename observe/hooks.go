@@ -16,8 +16,8 @@ import (
 // acquires or releases, several at a time; they must not block and must not call back
 // into the client.
 //
-// An acquisition is a call that may wait: Acquire, AcquireMany, Do, TryAcquire, TryAcquireMany and TryDo of
-// locks, semaphores and rate limiters, Wait of a latch and Await of a barrier. A Multi is
+// An acquisition is a call that may wait: Acquire, Do, TryAcquire and TryDo of
+// locks, semaphores and rate limiters, Wait of a latch and Await of a barrier. A MultiLock or a RedLock is
 // acquired as one, and told of by the first of its members' clients that has one of these
 // functions. A call with a nil context is not told of.
 //
@@ -34,14 +34,14 @@ type Hooks struct {
 	// AcquireEnd is called once for each call of AcquireStart, before the acquisition
 	// returns, with the context that AcquireStart returned. That may have ended.
 	AcquireEnd func(ctx context.Context, e AcquireEndEvent)
-	// HoldEnd is called once for whatever was acquired and is held: a Hold, a MultiHold,
+	// HoldEnd is called once for whatever was acquired and is held: a lock, several locks,
 	// or each Permit, of several that were acquired at once too. That is after AcquireEnd,
 	// and with the same context, of which the values count: it may have ended.
 	//
 	// A Release calls it when it is known whether the hold had been lost, and before it
 	// returns. For holds that end otherwise it is called one at a time, in the order in
 	// which they ended, and nothing waits for it but Close, at most for
-	// redlatch.Config.CloseTimeout. None of them is skipped or dropped; that of a MultiHold, or of a
+	// redlatch.Config.CloseTimeout. None of them is skipped or dropped; that of several locks, or of a
 	// hold that was lost when the client was being closed, may come just after Close.
 	//
 	// The next holder of the same lock may have begun, and its AcquireEnd may have been
@@ -74,7 +74,7 @@ type Hooks struct {
 	NotAcknowledged func(NotAcknowledgedEvent)
 	// Skipped is called when more happened than could be told one by one.
 	Skipped func(SkippedEvent)
-	// Dropped is called when a Hold or a Permit was garbage collected without having
+	// Dropped is called when a Hold was garbage collected without having
 	// been released. redlatch releases it then.
 	Dropped func(DroppedEvent)
 }

@@ -59,7 +59,7 @@
 //
 // The first three come from events, with the context of the acquisition. So an SDK adds the
 // span of the wait, or of the hold, as an exemplar. The count of the first one is how often
-// locks were acquired. A MultiHold that is lost is one loss. The others are the
+// locks were acquired. A hold of several locks that is lost is one loss. The others are the
 // [redlatch.Stats] of the clients that are watched ([New], [Telemetry.Watch]), which are asked when
 // metrics are collected. They are up-down counters because their sum over processes has a
 // meaning. Prometheus shows them as gauges. redlatch.renewals.oldest is

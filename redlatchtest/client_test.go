@@ -76,6 +76,9 @@ func TestLoseOfEachType(t *testing.T) {
 			})
 		}
 	}
+	permits := func(s *semaphore.Expirable, n int) func(context.Context, func(context.Context) error) error {
+		return func(ctx context.Context, f func(context.Context) error) error { return s.Do(ctx, n, f) }
+	}
 	for _, prefix := range []string{"", "app:"} {
 		for name, lost := range map[string]func(c, other *redlatch.Client) func(t *testing.T) error{
 			"lock": func(c, _ *redlatch.Client) func(*testing.T) error { return within(c.Lock("x").Do) },
@@ -95,21 +98,24 @@ func TestLoseOfEachType(t *testing.T) {
 				return within(redlatch.MultiLock(c.Lock("x"), c.Lock("y"), other.FairLock("z")).Do)
 			},
 			"permit": func(c, _ *redlatch.Client) func(*testing.T) error {
-				return within(semaphore.NewExpirable(c, "x", 2).Do)
+				return within(permits(semaphore.NewExpirable(c, "x", 2), 1))
+			},
+			"permits": func(c, _ *redlatch.Client) func(*testing.T) error {
+				return within(permits(semaphore.NewExpirable(c, "x", 2), 2))
 			},
 			"permit with braces": func(c, _ *redlatch.Client) func(*testing.T) error {
-				return within(semaphore.NewExpirable(c, "{x}", 2).Do)
+				return within(permits(semaphore.NewExpirable(c, "{x}", 2), 1))
 			},
 			"permit itself": func(c, _ *redlatch.Client) func(*testing.T) error {
 				return func(t *testing.T) error {
 					t.Helper()
 					s := semaphore.NewExpirable(c, "x", 1)
-					p, err := s.Acquire(ctx)
+					p, err := s.Acquire(ctx, 1)
 					if err != nil {
 						t.Fatal(err)
 					}
 					Lose(p)
-					if next, err := s.TryAcquire(ctx, 0); err != nil {
+					if next, err := s.TryAcquire(ctx, 1, 0); err != nil {
 						t.Errorf("the permit is not free: %v", err)
 					} else {
 						_ = next.Release(ctx)
@@ -125,7 +131,7 @@ func TestLoseOfEachType(t *testing.T) {
 						t.Fatal(err)
 					}
 					Lose(h)
-					for _, member := range h.Holds() {
+					for _, member := range h.Members() {
 						if member.Err() == nil {
 							t.Errorf("%s is not lost", member.Name())
 						}

@@ -11,34 +11,27 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/wire"
-	"github.com/redlatch/redlatch/semaphore"
 )
 
 // patience is how long a client may take to find out about a loss.
 const patience = 10 * time.Second
 
-// A holder is a *redlatch.Hold, *redlatch.MultiHold or *semaphore.Permit.
-type holder interface {
-	Context() context.Context
-	Err() error
-}
-
 // Lose takes a lock or a permit away without telling its holder, as the death of a server or an operator's DEL would. It
 // returns when the holder knows of the loss: the context of the hold has ended, and so has the context that was given to
 // Lose. If the holder is in a synctest bubble, call Lose inside that bubble.
 //
-// held is a *redlatch.Hold, a *redlatch.MultiHold, a *semaphore.Permit, or a context that descends from one of these, such
-// as the context in Do. Of a MultiHold all locks are lost. A lost permit is free. Of a context the innermost hold is
+// held is a *redlatch.Hold, or a context that descends from one, such
+// as the context in Do. Of several locks or permits all are lost. A lost permit is free. Of a context the innermost hold is
 // lost. The client may have any driver. Others that share the lock, such as another reader, lose it, too, and are told
 // later, as after a DEL. Nobody waits for the loss of a permit that was detached: its holder learns of the loss when it
 // uses the permit's id.
 //
-// Lose panics if held is none of these, and if no server of this package has it in its database 0. It also panics if
+// Lose panics if held is neither, and if no server of this package has it in its database 0. It also panics if
 // the holder has not noticed the loss after 10 seconds. The holder cannot notice it while the server is stopped or
 // paused.
 func Lose(held any) {
 	if ctx, ok := held.(context.Context); ok {
-		h := holdctx.From[holder](ctx)
+		h := redlatch.HoldFrom(ctx)
 		if h == nil {
 			panic("redlatchtest: the context descends from no hold")
 		}
@@ -48,25 +41,28 @@ func Lose(held any) {
 		}
 		return
 	}
-	switch h := held.(type) {
-	case *redlatch.Hold:
-		lose(h, h.Name(), func(s *Server) func() bool { return s.lock(h.Owner()) })
-	case *redlatch.MultiHold:
-		for _, member := range h.Holds() {
-			lose(member, member.Name(), func(s *Server) func() bool { return s.lock(member.Owner()) })
-		}
-		await(h.Context().Done(), "several locks")
-	case *semaphore.Permit:
-		lose(h, h.Name(), func(s *Server) func() bool { return s.permit(h.ID()) })
-	default:
+	h, ok := held.(*redlatch.Hold)
+	if !ok {
 		panic(fmt.Sprintf("redlatchtest: a %T is nothing that can be lost", held))
+	}
+	members := h.Members()
+	for _, m := range members {
+		lose(m, func(s *Server) func() bool {
+			if take := s.lock(m.ID()); take != nil {
+				return take
+			}
+			return s.permit(m.ID())
+		})
+	}
+	if len(members) > 1 || members[0] != h {
+		await(h.Context().Done(), h.Name())
 	}
 }
 
 // lose has the server that has something take it from its holder, and the holder ask the server. find returns how a
 // server takes it, or nil if that does not have it.
-func lose(h holder, name string, find func(s *Server) (take func() bool)) {
-	take := search(find)
+func lose(h *redlatch.Hold, find func(s *Server) (take func() bool)) {
+	take, name := search(find), h.Name()
 	if take == nil || !take() {
 		panic(fmt.Sprintf("redlatchtest: no server has the hold of %q: it was released, or lost already", name))
 	}

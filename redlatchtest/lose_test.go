@@ -33,7 +33,7 @@ func TestLoseLeavesTheServersOfOtherBubblesAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := semaphore.NewExpirable(c, "mine too", 1).Acquire(ctx)
+			p, err := semaphore.NewExpirable(c, "mine too", 1).Acquire(ctx, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestLoseLeavesTheServersOfOtherBubblesAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			Lose(h)
-			p, err := semaphore.NewExpirable(c, "another", 1).Acquire(ctx)
+			p, err := semaphore.NewExpirable(c, "another", 1).Acquire(ctx, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestALossIsNoticedWithAnyDriver(t *testing.T) {
 					t.Fatal(err)
 				}
 				lostWithin(t, time.Second, h)
-				p, err := semaphore.NewExpirable(c, "s", 2, x.permit...).Acquire(ctx)
+				p, err := semaphore.NewExpirable(c, "s", 2, x.permit...).Acquire(ctx, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -156,11 +156,11 @@ func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := semaphore.NewExpirable(c, "s", 1, redlatch.Lease(time.Hour))
-		for name, lost := range map[string]func(p *semaphore.Permit) any{
-			"itself":      func(p *semaphore.Permit) any { return p },
-			"its context": func(p *semaphore.Permit) any { return p.Context() },
+		for name, lost := range map[string]func(p *redlatch.Hold) any{
+			"itself":      func(p *redlatch.Hold) any { return p },
+			"its context": func(p *redlatch.Hold) any { return p.Context() },
 		} {
-			p, err := s.Acquire(outer.Context())
+			p, err := s.Acquire(outer.Context(), 1)
 			if err != nil {
 				t.Fatal(name, err)
 			}

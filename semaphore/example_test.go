@@ -31,7 +31,7 @@ func ExampleNew() {
 func ExampleNewExpirable() {
 	ctx, scanners := context.Background(), semaphore.NewExpirable(newClient(), "scanners", 5)
 
-	_, err := scanners.TryDo(ctx, time.Minute, func(ctx context.Context) error {
+	_, err := scanners.TryDo(ctx, 1, time.Minute, func(ctx context.Context) error {
 		return ship(ctx, 42) // ctx ends if the permit is lost
 	})
 	if err != nil {

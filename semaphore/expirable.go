@@ -62,103 +62,88 @@ func NewExpirable(c *redlatch.Client, name string, permits int, opts ...redlatch
 // Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.in.Name() }
 
-// Acquire waits for a permit. ctx bounds the waiting and nothing else.
+// Acquire waits for n permits at once: it gets all of them or none. ctx bounds the waiting and nothing else.
+// If there are never n permits in all, it waits for its context's end.
 //
-// Without the option redlatch.Lease the watchdog keeps the permit for as long as the
-// process lives, and it is free again within redlatch.Config.WatchdogTimeout plus
+// Without the option redlatch.Lease the watchdog keeps the permits for as long as the
+// process lives, and they are free again within redlatch.Config.WatchdogTimeout plus
 // redlatch.Config.Redisson.MaxClockSkew after a crash.
 //
-// On failure nothing is held, and whatever was in flight is undone in the background. The error is a
-// *redlatch.BusyError if there was no permit in time (and then also ctx's error, if ctx ended),
-// redlatch.ErrUninitialized if nobody has set a number of permits, redlatch.ErrUnavailable if the server did not answer
-// for redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError if too few replicas acknowledged
-// it, redlatch.ErrInvalid if the name or an option cannot be used, redlatch.ErrClosed after Close or Shutdown, or the
-// error with which the server refused.
-func (s *Expirable) Acquire(ctx context.Context) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, args.Patience{}, s.engines.HoldSite())
-	return one(ps, err)
-}
-
-// AcquireMany waits for n permits at once: it gets all of them or none. See
-// Acquire. If there are never n permits in all, it waits for its context's end.
-func (s *Expirable) AcquireMany(ctx context.Context, n int) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, args.Patience{}, s.engines.HoldSite())
-	return many(ps, err)
+// On failure nothing is held, and whatever was in flight is undone in the
+// background. The error is a *redlatch.BusyError if there were not enough permits in time (and then
+// also ctx's error, if ctx ended), redlatch.ErrUninitialized if the semaphore has never
+// been given permits, redlatch.ErrUnavailable if the server did not answer for
+// redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError if too few replicas acknowledged it, redlatch.ErrInvalid if
+// n, the name or an option cannot be used, redlatch.ErrClosed after Close or Shutdown, or the error
+// with which the server refused.
+func (s *Expirable) Acquire(ctx context.Context, n int) (*redlatch.Hold, error) {
+	_, hold, err := s.acquire(ctx, n, args.Patience{}, s.engines.HoldSite())
+	return hold, err
 }
 
 // TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is redlatch.ErrInvalid. With a wait
-// of 0 it acquires a permit if one is free at once, and overtakes no caller of this process
-// that waits for one. Else it returns a *redlatch.BusyError and changes nothing.
-func (s *Expirable) TryAcquire(ctx context.Context, wait time.Duration) (*Permit, error) {
-	_, ps, err := s.acquire(ctx, 1, args.AtMost(wait), s.engines.HoldSite())
-	return one(ps, err)
+// of 0 it acquires the permits if they are free at once, and overtakes no caller of this process
+// that waits. Else it returns a *redlatch.BusyError and changes nothing.
+func (s *Expirable) TryAcquire(ctx context.Context, n int, wait time.Duration) (*redlatch.Hold, error) {
+	_, hold, err := s.acquire(ctx, n, args.AtMost(wait), s.engines.HoldSite())
+	return hold, err
 }
 
-// TryAcquireMany acquires n permits as TryAcquire acquires one: all of them or none.
-func (s *Expirable) TryAcquireMany(ctx context.Context, n int, wait time.Duration) ([]*Permit, error) {
-	_, ps, err := s.acquire(ctx, n, args.AtMost(wait), s.engines.HoldSite())
-	return many(ps, err)
-}
-
-// Do acquires a permit, calls f and releases the permit, also if f panics or calls
-// runtime.Goexit. f's context is ctx together with the permit's end: see Permit.With.
-// In f, PermitFrom returns the permit.
+// Do acquires n permits, calls f and releases them, also if f panics or calls
+// runtime.Goexit. f's context is ctx together with the permits' end: see redlatch.Hold.With.
+// In f, redlatch.HoldFrom returns their hold.
 //
-// Do returns f's error. If the permit was lost while f ran, redlatch.ErrLost is joined to it once. If
-// there was no permit, Do does not call f, and returns Acquire's error.
-func (s *Expirable) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	_, err := s.do(ctx, args.Patience{}, f, s.engines.HoldSite())
+// Do returns f's error. If a permit was lost while f ran, redlatch.ErrLost is joined to it once. If
+// there were not enough permits, Do does not call f, and returns Acquire's error.
+func (s *Expirable) Do(ctx context.Context, n int, f func(ctx context.Context) error) error {
+	_, err := s.do(ctx, n, args.Patience{}, f, s.engines.HoldSite())
 	return err
 }
 
-// TryDo does what Do does, and waits for the permit no longer than wait, as TryAcquire does. It says whether
-// it called f. If it did not, because there was no permit, the error is a *redlatch.BusyError.
-func (s *Expirable) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
-	return s.do(ctx, args.AtMost(wait), f, s.engines.HoldSite())
+// TryDo does what Do does, and waits for the permits no longer than wait, as TryAcquire does. It says whether
+// it called f. If it did not, because there were not enough permits, the error is a *redlatch.BusyError.
+func (s *Expirable) TryDo(ctx context.Context, n int, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
+	return s.do(ctx, n, args.AtMost(wait), f, s.engines.HoldSite())
 }
 
-func (s *Expirable) do(ctx context.Context, wait args.Patience, f func(ctx context.Context) error, at callsite.Site) (ran bool, err error) {
+func (s *Expirable) do(ctx context.Context, n int, wait args.Patience, f func(ctx context.Context) error, at callsite.Site) (ran bool, err error) {
 	if f == nil {
 		return false, args.ErrNilFunction
 	}
-	ctx, ps, err := s.acquire(ctx, 1, wait, at)
+	ctx, hold, err := s.acquire(ctx, n, wait, at)
 	if err != nil {
 		return false, err
 	}
-	return true, lock.Do(ctx, newPermit(ps[0]), f)
+	return true, lock.Do(ctx, hold, f)
 }
 
-// one and many give callers what they have acquired.
-func one(ps []*permit.Permit, err error) (*Permit, error) {
-	if err != nil {
-		return nil, err
-	}
-	return newPermit(ps[0]), nil
-}
-
-func many(ps []*permit.Permit, err error) ([]*Permit, error) {
-	if err != nil {
-		return nil, err
-	}
-	all := make([]*Permit, len(ps))
-	for i, p := range ps {
-		all[i] = newPermit(p)
-	}
-	return all, nil
-}
-
-// acquire returns the permits, and the context with which they were acquired.
-func (s *Expirable) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, []*permit.Permit, error) {
+// acquire returns the hold of the permits, and the context with which they were acquired.
+func (s *Expirable) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, *redlatch.Hold, error) {
 	until, once, bad := wait.End()
 	want := permit.Want{N: n, Lease: s.lease, Once: once, Permits: s.give, Until: until, Site: at}
-	if !s.engines.Hooks.Acquisitions.Load() || ctx == nil {
-		ps, err := s.take(ctx, want, bad)
-		return ctx, ps, err
+	var e bridge.Observed
+	if s.engines.Hooks.Acquisitions.Load() && ctx != nil {
+		e = s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindExpirable), N: n}, once)
+		ctx = e.Context()
 	}
-	e := s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindExpirable), N: n}, once)
-	ps, err := s.take(e.Context(), want, bad)
-	e.Permits(ps, err)
-	return e.Context(), ps, err
+	ps, err := s.take(ctx, want, bad)
+	var hold *redlatch.Hold
+	if err == nil {
+		hold = holdOf(ps)
+	}
+	if e != nil {
+		e.Permits(ps, err)
+	}
+	return ctx, hold, err
+}
+
+// holdOf makes one hold of permits that were acquired at once.
+func holdOf(ps []*permit.Permit) *redlatch.Hold {
+	var in any = ps[0]
+	if len(ps) > 1 {
+		in = permit.Together(ps)
+	}
+	return bridge.NewHold(in).(*redlatch.Hold) //nolint:forcetypeassert // as it says
 }
 
 // take acquires permits, unless something is bad about the call.
@@ -287,7 +272,7 @@ func (s *Expirable) count(ctx context.Context) (free, given int, err error) {
 
 // Release gives permits back by their ids, wherever they were acquired: all of
 // them, or none, if one of them has been released or has expired; then it returns
-// redlatch.ErrNotHeld. A Permit of this process that has one of the ids ends before, as if
+// redlatch.ErrNotHeld. A Hold of this process that has one of the ids ends before, as if
 // by its own Release.
 //
 // Release works with a context that has ended, as redlatch.Hold.Release does. It changes
@@ -313,11 +298,12 @@ func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) erro
 	if err != nil {
 		return err
 	}
-	if p := s.in.Live(raw[0]); p != nil {
-		return extendPermit(ctx, p, d)
-	}
-	if d, err = args.Lease(d); err != nil {
+	p := s.in.Live(raw[0])
+	if d, err = args.Extension(ctx, d, p != nil && p.Kept()); err != nil {
 		return err
+	}
+	if p != nil {
+		return p.Extend(ctx, d)
 	}
 	return s.in.Extend(ctx, raw[0], d)
 }

@@ -70,16 +70,15 @@ The exit code is 1 if acquire did not get the lock.`,
 		}
 		signals := make(chan os.Signal, 64)
 		supervise.Notify(signals)
-		held, err := r.acquire(client, signals)
+		hold, err := r.acquire(client, signals)
 		if err != nil {
 			closeAll()
 			return err
 		}
-		hold := held.(*redlatch.Hold) //nolint:forcetypeassert // one lock, no permits
 		if asJSON() {
-			err = a.ui.json(acquiredJSON{r.name, hold.Owner(), r.lease.Milliseconds(), hold.Token()})
+			err = a.ui.json(acquiredJSON{r.name, hold.ID(), r.lease.Milliseconds(), hold.Token()})
 		} else {
-			_, err = fmt.Fprintln(a.ui.out, hold.Owner())
+			_, err = fmt.Fprintln(a.ui.out, hold.ID())
 		}
 		if err != nil { // nobody knows it who could release it
 			_ = hold.Release(cmd.Context())
@@ -113,7 +112,7 @@ not have the lock any more. Then somebody else may have it.`,
 		if owner == "" {
 			return errNoOwner
 		}
-		return a.asOwner(args[0], func(l *redlatch.Lock) error { return l.ExtendOwner(cmd.Context(), owner, lease.Duration) })
+		return a.asOwner(args[0], func(l *redlatch.Lock) error { return l.ExtendID(cmd.Context(), owner, lease.Duration) })
 	}
 	return cmd
 }

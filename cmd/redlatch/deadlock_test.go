@@ -74,7 +74,7 @@ func TestAPossibleDeadlockIsShown(t *testing.T) {
 			t.Fatalf("%s: %+v", name, circles)
 		}
 		for _, w := range circles[0] {
-			if w.Name == name && (w.Holder != want.Owner() || w.Waited < overview.Standing.Milliseconds() || !strings.Contains(w.WaitSite, "deadlock_test.go:") || !strings.Contains(w.HoldSite, "deadlock_test.go:")) {
+			if w.Name == name && (w.Holder != want.ID() || w.Waited < overview.Standing.Milliseconds() || !strings.Contains(w.WaitSite, "deadlock_test.go:") || !strings.Contains(w.HoldSite, "deadlock_test.go:")) {
 				t.Errorf("%s: %+v", name, w)
 			}
 		}

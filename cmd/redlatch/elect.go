@@ -26,7 +26,7 @@ type elector struct {
 
 	mu      sync.Mutex     // guards what follows
 	command chan os.Signal // of the command that runs; nil while there is none
-	held    hold           // under which that runs
+	held    *redlatch.Hold // under which that runs
 	ended   error          // by which signal the candidacy ends; nil: by none yet
 }
 
@@ -141,7 +141,7 @@ func (e *elector) tellOfOutage() func(context.Context, observe.AcquireEndEvent) 
 
 // runs notes to which command signals go, and under which hold it runs; nil: there is none. If a signal has ended the
 // candidacy, it returns that.
-func (e *elector) runs(command chan os.Signal, held hold) (ended error) {
+func (e *elector) runs(command chan os.Signal, held *redlatch.Hold) (ended error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.command, e.held = command, held

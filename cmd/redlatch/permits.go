@@ -65,7 +65,7 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 					return err
 				}
 			}
-			taken, err := s.TryAcquireMany(cmd.Context(), n, wait.most())
+			taken, err := s.TryAcquire(cmd.Context(), n, wait.most())
 			if err != nil {
 				return inTime(noPermits(err, args[0]))
 			}
@@ -76,17 +76,17 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 }
 
 // handOut prints the ids of permits, for their reader to release; what cannot be printed is given back.
-func (a *app) handOut(name string, taken []*semaphore.Permit, leaseMs int64, asJSON bool) (err error) {
-	ids := make([]string, len(taken))
-	for i, p := range taken {
-		ids[i] = p.ID()
+func (a *app) handOut(name string, taken *redlatch.Hold, leaseMs int64, asJSON bool) (err error) {
+	var ids []string
+	for _, p := range taken.Members() {
+		ids = append(ids, p.ID())
 	}
 	if asJSON {
 		err = a.ui.json(permitsJSON{name, ids, leaseMs})
 	} else {
 		_, err = fmt.Fprintln(a.ui.out, strings.Join(ids, "\n"))
 	}
-	for _, p := range taken {
+	for _, p := range taken.Members() {
 		if err != nil { // nobody knows them who could release them
 			_ = p.Release(context.Background())
 		} else {

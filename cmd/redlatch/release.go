@@ -55,7 +55,7 @@ With --force the exit code is 0 also if nobody held the lock.`,
 		case owned && owner == "":
 			return errNoOwner
 		case owned:
-			err := a.asOwner(name, func(l *redlatch.Lock) error { return l.ReleaseOwner(cmd.Context(), owner) })
+			err := a.asOwner(name, func(l *redlatch.Lock) error { return l.ReleaseID(cmd.Context(), owner) })
 			if err != nil {
 				return err
 			}

@@ -301,11 +301,11 @@ func (r *runner) options() (o options) {
 }
 
 // acquire waits for the lock. A signal ends the wait.
-func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hold, error) {
+func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (*redlatch.Hold, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	type outcome struct {
-		hold hold
+		hold *redlatch.Hold
 		err  error
 	}
 	done := make(chan outcome, 1)
@@ -336,7 +336,7 @@ func (r *runner) acquire(client *redlatch.Client, signals <-chan os.Signal) (hol
 }
 
 // supervise runs the command.
-func (r *runner) supervise(hold hold, path string, signals chan os.Signal) (result supervise.Result, err error) {
+func (r *runner) supervise(hold *redlatch.Hold, path string, signals chan os.Signal) (result supervise.Result, err error) {
 	c := supervise.Command{
 		Path:      path,
 		Args:      r.argv,
@@ -391,7 +391,7 @@ var facts = []string{"REDLATCH_HELD", "REDLATCH_NAME", "REDLATCH_OWNER", "REDLAT
 
 // environment is the command's: ours, and what the lock adds to it. What there is
 // to say of another lock, which we may be running under, is none of this one.
-func (r *runner) environment(hold hold) []string {
+func (r *runner) environment(hold *redlatch.Hold) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(facts, name)

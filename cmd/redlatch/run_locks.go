@@ -132,15 +132,8 @@ func (r *runner) names() []string {
 	return []string{r.name}
 }
 
-// A hold is what run needs of an acquisition, of one lock or of several.
-type hold interface {
-	Context() context.Context
-	Err() error
-	Release(ctx context.Context) error
-}
-
 // take acquires what the flags ask for.
-func (r *runner) take(ctx context.Context, c *redlatch.Client) (hold, error) {
+func (r *runner) take(ctx context.Context, c *redlatch.Client) (*redlatch.Hold, error) {
 	if r.permits.n > 0 {
 		return r.takePermits(ctx, c)
 	}
@@ -150,7 +143,7 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client) (hold, error) {
 		for _, name := range r.multi {
 			locks = append(locks, c.Lock(name, o.plain...))
 		}
-		return some(redlatch.MultiLock(locks...).TryAcquire(ctx, r.most()))
+		return redlatch.MultiLock(locks...).TryAcquire(ctx, r.most())
 	}
 	if r.redlock != nil {
 		return r.takeMajority(ctx, o)
@@ -165,54 +158,35 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client) (hold, error) {
 			break
 		}
 	}
-	return some(lock.TryAcquire(ctx, r.most()))
+	return lock.TryAcquire(ctx, r.most())
 }
 
 // takeMajority takes the lock on a majority of servers.
-func (r *runner) takeMajority(ctx context.Context, o options) (hold, error) {
+func (r *runner) takeMajority(ctx context.Context, o options) (*redlatch.Hold, error) {
 	var locks []*redlatch.Lock
 	for _, c := range r.voters {
 		locks = append(locks, c.Lock(r.name, o.plain...))
 	}
-	return some(redlatch.RedLock(locks...).TryAcquire(ctx, r.most()))
-}
-
-// some makes no hold of a pointer to none.
-func some[H interface {
-	*redlatch.Hold | *redlatch.MultiHold
-	hold
-}](h H, err error) (hold, error) {
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
+	return redlatch.RedLock(locks...).TryAcquire(ctx, r.most())
 }
 
 // facts are what the environment says of a hold. Those of several locks stand in
 // the order of the names that were given.
-func (r *runner) facts(h hold) []string {
+func (r *runner) facts(h *redlatch.Hold) []string {
 	owner := map[string]string{}
-	token := int64(0)
-	switch h := h.(type) {
-	case *redlatch.Hold:
-		owner[h.Name()], token = h.Owner(), h.Token()
-	case *redlatch.MultiHold:
-		for _, m := range h.Holds() {
-			if known := owner[m.Name()]; known != "" {
-				owner[m.Name()] = known + "," + m.Owner() // of --redlock one for each server
-				continue
-			}
-			owner[m.Name()] = m.Owner()
+	for _, m := range h.Members() {
+		if known := owner[m.Name()]; known != "" {
+			owner[m.Name()] = known + "," + m.ID() // of --redlock one for each server, of --permits one for each permit
+			continue
 		}
-	case manyPermits:
-		owner[r.name] = h.ids()
+		owner[m.Name()] = m.ID()
 	}
 	var owners []string
 	for _, name := range r.names() {
 		owners = append(owners, owner[name])
 	}
 	facts := []string{"REDLATCH_NAME=" + strings.Join(r.names(), ","), "REDLATCH_OWNER=" + strings.Join(owners, ",")}
-	if token > 0 {
+	if token := h.Token(); token > 0 {
 		facts = append(facts, "REDLATCH_TOKEN="+strconv.FormatInt(token, 10))
 	}
 	return facts

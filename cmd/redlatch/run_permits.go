@@ -40,7 +40,7 @@ func (p *permits) Type() string { return "N/M" }
 
 // takePermits acquires what --permits asks for, of a semaphore that it makes if
 // there is none.
-func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (hold, error) {
+func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (*redlatch.Hold, error) {
 	if err := mayBeWithin(ctx, &r.wait, c, r.name, leased); err != nil {
 		return nil, err
 	}
@@ -48,11 +48,7 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (hold, err
 	if err := haveOf(ctx, s, r.permits); err != nil {
 		return nil, err
 	}
-	taken, err := s.TryAcquireMany(ctx, r.permits.n, r.most())
-	if err != nil {
-		return nil, err
-	}
-	return manyPermits(taken), nil
+	return s.TryAcquire(ctx, r.permits.n, r.most())
 }
 
 // haveOf makes a semaphore of so many permits, if there is none, and
@@ -60,7 +56,7 @@ func (r *runner) takePermits(ctx context.Context, c *redlatch.Client) (hold, err
 func haveOf(ctx context.Context, s *semaphore.Expirable, want permits) error {
 	over, cancel := context.WithCancel(ctx)
 	cancel() // so that nothing is asked of the server
-	if _, err := s.AcquireMany(over, want.n); errors.Is(err, redlatch.ErrInvalid) {
+	if _, err := s.Acquire(over, want.n); errors.Is(err, redlatch.ErrInvalid) {
 		return err
 	}
 	if _, err := s.TrySetPermits(ctx, want.of); err != nil {
@@ -74,41 +70,4 @@ func haveOf(ctx context.Context, s *semaphore.Expirable, want permits) error {
 		code: exitUsage, err: fmt.Errorf("semaphore %q has %d permits, not %d", s.Name(), all, want.of),
 		hint: fmt.Sprintf("everybody has to name the same number; redlatch semaphore add --expirable -- %s %d changes it", quoted(s.Name()), want.of-all),
 	}
-}
-
-// manyPermits are held together: the loss of one is that of all.
-type manyPermits []*semaphore.Permit
-
-func (ps manyPermits) Context() context.Context {
-	ctx := ps[0].Context()
-	for _, p := range ps[1:] {
-		ctx = p.With(ctx)
-	}
-	return ctx
-}
-
-func (ps manyPermits) Err() error {
-	for _, p := range ps {
-		if err := p.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (ps manyPermits) Release(ctx context.Context) error {
-	var all error
-	for _, p := range ps {
-		all = errors.Join(all, p.Release(ctx))
-	}
-	return all
-}
-
-// ids are the permits' names in Redis, as Redisson's clients see them.
-func (ps manyPermits) ids() string {
-	ids := make([]string, len(ps))
-	for i, p := range ps {
-		ids[i] = p.ID()
-	}
-	return strings.Join(ids, ",")
 }

@@ -33,7 +33,7 @@ func work(ctx context.Context, locks *redlatch.Client, films chan string, encode
 				return nil
 			}
 			encoded := false
-			err := licences.Do(ctx, func(ctx context.Context) error {
+			err := licences.Do(ctx, 1, func(ctx context.Context) error {
 				err := encode(ctx, film)
 				encoded = err == nil
 				return err

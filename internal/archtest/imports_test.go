@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 	"admin":              {".", "internal/bridge", "internal/census", "internal/inspect", "internal/request", "internal/revoke", "ratelimit"},
 	"redisson":           {".", "internal/bridge", "internal/renew", "internal/wire"},
 	"observe":            {".", "admin", "internal/bridge", "internal/census", "internal/claim", "internal/hooks"},
-	"semaphore":          {".", "internal/args", "internal/bridge", "internal/callsite", "internal/holdctx", "internal/hooks", "internal/invalid", "internal/lock", "internal/permit", "internal/renew", "internal/request", "internal/twins"},
+	"semaphore":          {".", "internal/args", "internal/bridge", "internal/callsite", "internal/hooks", "internal/invalid", "internal/lock", "internal/permit", "internal/renew", "internal/request", "internal/twins"},
 	"election":           {".", "internal/args", "internal/bridge", "internal/election", "internal/lock", "internal/wire"},
 	"internal/permit":    {"driver", "internal/callsite", "internal/claim", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/wire"},
 	"internal/ratequeue": {"driver", "internal/callsite", "internal/claim", "internal/invalid", "internal/lua", "internal/queue", "internal/request", "internal/waitq", "internal/wire"},

@@ -36,12 +36,12 @@ func Millis(d time.Duration) time.Duration {
 }
 
 // Extension returns what Extend is given as Redis counts it. Extend is not for what the watchdog keeps.
-func Extension(ctx context.Context, d time.Duration, watchdog bool, what string) (time.Duration, error) {
+func Extension(ctx context.Context, d time.Duration, watchdog bool) (time.Duration, error) {
 	switch {
 	case ctx == nil:
 		return 0, ErrNilContext
 	case watchdog:
-		return 0, invalid.Errorf("redlatch: Extend is for %s acquired with Lease; the watchdog extends this one by itself", what)
+		return 0, invalid.Errorf("redlatch: Extend is for holds acquired with Lease; the watchdog extends this one by itself")
 	}
 	return Lease(d)
 }

@@ -107,10 +107,12 @@ type Lock struct {
 // A Root is how this package reaches what the root package does not export.
 type Root struct {
 	Client func(client any) *Engines // of a *redlatch.Client
-	Lock   func(lock any) Lock       // of a *redlatch.Lock, or of what several are as one
+	Lock   func(lock any) Lock       // of a *redlatch.Lock
 	// NewLock returns the *redlatch.Lock of a spec that nobody has used yet, with the options of its name: PlainOptions,
 	// LockOptions or HoldOptions; nil: none.
 	NewLock func(client any, kind string, spec lock.Spec, opts any) any
+	// NewHold returns the *redlatch.Hold of what an engine holds.
+	NewHold func(in any) any
 	// Wish adds up a name's options.
 	Wish func(opts any) (lock.Wish, error)
 }
@@ -126,13 +128,16 @@ func Let(way Root) struct{} {
 // Open returns the engines of a *redlatch.Client.
 func Open(client any) *Engines { return root.Client(client) }
 
-// OpenLock returns what a *redlatch.Lock, or what several are as one, is made of.
+// OpenLock returns what a *redlatch.Lock is made of.
 func OpenLock(lock any) Lock { return root.Lock(lock) }
 
 // NewLock is Root.NewLock.
 func NewLock(client any, kind string, spec lock.Spec, opts any) any {
 	return root.NewLock(client, kind, spec, opts)
 }
+
+// NewHold is Root.NewHold.
+func NewHold(in any) any { return root.NewHold(in) }
 
 // Wish is Root.Wish.
 func Wish(opts any) (lock.Wish, error) { return root.Wish(opts) }

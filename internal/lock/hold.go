@@ -35,7 +35,7 @@ type Hold struct {
 
 // An origin is how a hold was acquired.
 type origin struct {
-	several bool // as one of a Multi's, which others of its term need not be
+	several bool // as one of several, which others of its term need not be
 	passed  bool // without a request, from another goroutine of the process
 	at      callsite.Site
 	since   time.Time
@@ -288,8 +288,22 @@ func (h *Hold) Expires() time.Time {
 	return h.own.within(t.lease.End())
 }
 
-// Extend raises the lease of a hold that has one. It waits for the server until then, if that is not zero.
-func (h *Hold) Extend(ctx context.Context, until time.Time, d time.Duration) error {
+// ID returns Owner, by which others know the hold.
+func (h *Hold) ID() string { return h.t.id }
+
+// Kept says whether the watchdog keeps the hold.
+func (h *Hold) Kept() bool { return h.Watchdog }
+
+// Extend raises the lease of a live hold that has one.
+func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	if err := h.Err(); err != nil {
+		return err
+	}
+	return h.ExtendUntil(ctx, time.Time{}, d)
+}
+
+// ExtendUntil is Extend, and waits for the server until then, if that is not zero.
+func (h *Hold) ExtendUntil(ctx context.Context, until time.Time, d time.Duration) error {
 	sent := time.Now()
 	if err := h.t.extend(ctx, h.t.c.Server.Quit, until, d); err != nil {
 		return err

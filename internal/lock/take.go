@@ -58,7 +58,7 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 		return nil, sc, nil
 	}
 	if h.t.c != l.c {
-		h, _ = ctx.Value(member{l}).(*Hold) // of a Multi of several clients
+		h, _ = ctx.Value(member{l}).(*Hold) // of several clients' as one
 	}
 	if h == nil {
 		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.Name())

@@ -34,7 +34,7 @@ type term struct {
 	length time.Duration // the lease that it is taken with
 	fenced bool          // whether it is to have a fencing token
 	alone  bool          // it does not pass to another goroutine; guarded by mu once it lives
-	member bool          // of a Multi: it owes nobody a turn
+	member bool          // of several as one: it owes nobody a turn
 	watch  bool          // whether that is the watchdog's
 
 	mu        sync.Mutex // guards what follows

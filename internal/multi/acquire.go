@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 // A Spec is several locks that are acquired and released as one.
 type Spec struct {
+	name  string       // the members' names
 	locks []*lock.Spec // in the order in which they are acquired
 	need  int          // how many make a hold
 	red   bool         // a majority does
@@ -34,8 +36,22 @@ func All(locks []*lock.Spec) (*Spec, error) {
 			}
 		}
 	}
-	return &Spec{locks: locks, need: len(locks)}, nil
+	return &Spec{name: names(locks), locks: locks, need: len(locks)}, nil
 }
+
+// names returns the names of locks, each once.
+func names(locks []*lock.Spec) string {
+	var all []string
+	for _, l := range locks {
+		if !slices.Contains(all, l.Name()) {
+			all = append(all, l.Name())
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// Name returns the names of the members.
+func (m *Spec) Name() string { return m.name }
 
 // Acquire gets all of the locks, or the majority that makes a hold.
 func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {
@@ -121,7 +137,7 @@ func membersError(locks []*lock.Spec, err error) error {
 	return fmt.Errorf("%w (%d locks: %q)", err, len(locks), names)
 }
 
-// An acquisition is one call that wants a Multi.
+// An acquisition is one call that wants several locks as one.
 type acquisition struct {
 	m    *Spec
 	o    *lock.Params // of the whole, and of each member but for Until

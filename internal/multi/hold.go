@@ -13,9 +13,11 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Hold is what the library keeps of a MultiHold; it does not refer to it, as
-// a hold does not refer to its Hold.
+// Hold is what the library keeps of a hold of several locks; it does not refer to its user's.
 type Hold struct {
+	holdctx.Whole
+
+	name     string
 	of       func(error) (lock.Busy, bool)
 	need     int             // how many holds must be live
 	bound    time.Duration   // how long to wait for a member that does not answer, once there are enough; 0: as long as for any
@@ -41,7 +43,7 @@ type Hold struct {
 }
 
 func newHold(ctx context.Context, q *acquisition, need int) *Hold {
-	g := &Hold{of: q.errors().BusyOf, need: need, watchdog: !q.o.HasLease}
+	g := &Hold{name: q.m.name, of: q.errors().BusyOf, need: need, watchdog: !q.o.HasLease}
 	g.end, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return g
 }
@@ -209,7 +211,7 @@ func (g *Hold) level(ctx context.Context, q *acquisition) error {
 		if time.Until(h.Expires()) > q.o.Lease*4/5 {
 			continue
 		}
-		err := q.m.whileOpen(ctx, func(ctx context.Context) error { return h.Extend(ctx, q.o.Until, q.o.Lease) })
+		err := q.m.whileOpen(ctx, func(ctx context.Context) error { return h.ExtendUntil(ctx, q.o.Until, q.o.Lease) })
 		if err != nil {
 			l := h.Lock()
 			return memberError(l, l.Client().Errors.GaveUp(err, lock.Busy{Name: l.Name()}))
@@ -357,8 +359,11 @@ func (g *Hold) Holds() []*lock.Hold {
 	return slices.Clone(g.holds)
 }
 
-// Watchdog says whether the watchdog keeps the members.
-func (g *Hold) Watchdog() bool { return g.watchdog }
+// Kept says whether the watchdog keeps the members.
+func (g *Hold) Kept() bool { return g.watchdog }
+
+// Name returns the names of the locks.
+func (g *Hold) Name() string { return g.name }
 
 // End returns the context that ends with the hold.
 func (g *Hold) End() context.Context { return g.end }
@@ -387,11 +392,7 @@ func (g *Hold) Extend(ctx context.Context, d time.Duration) error {
 	results := make(chan error, len(holds))
 	for _, h := range holds {
 		h.Lock().Client().Server.Go(func() {
-			err := h.Err()
-			if err == nil {
-				err = h.Extend(ctx, time.Time{}, d)
-			}
-			results <- err
+			results <- h.Extend(ctx, d)
 		})
 	}
 	var errs []error

@@ -23,7 +23,7 @@ func Majority(locks []*lock.Spec) (*Spec, error) {
 			}
 		}
 	}
-	m := &Spec{locks: locks, need: len(locks)/2 + 1, red: true}
+	m := &Spec{name: names(locks), locks: locks, need: len(locks)/2 + 1, red: true}
 	m.queue = m.newQueue()
 	return m, nil
 }

@@ -44,6 +44,9 @@ func (p *Permit) Name() string { return p.sem.Name() }
 // ID returns its 32 hexadecimal digits.
 func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.id)) }
 
+// Token returns none.
+func (p *Permit) Token() int64 { return 0 }
+
 // Kept says whether the watchdog keeps it.
 func (p *Permit) Kept() bool { return p.kept }
 
@@ -247,7 +250,10 @@ func (p *Permit) Dropped() { p.sem.all.Dropped.Add(p.giveUp) }
 
 // giveUp reports and releases a permit that was dropped.
 func (p *Permit) giveUp() {
-	if p.over() == nil {
+	p.mu.Lock()
+	live := p.err == nil && !p.apart
+	p.mu.Unlock()
+	if live {
 		p.sem.all.Events.Dropped(p.sem.Name(), p.site)
 		holdctx.Tell(p.unobserved(), holdctx.EndDropped, nil)
 		p.sem.all.Server.Go(func() { _ = p.Release(context.Background()) })

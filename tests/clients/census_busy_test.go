@@ -189,7 +189,7 @@ func TestNoAnswerWaitsForANameOfTheHolder(t *testing.T) {
 			start := time.Now()
 			e := refusal(ctx, t, c.Lock("orders"), end.wait)
 			cancel()
-			if d := time.Since(start); d != 300*time.Millisecond || e.Owner != h.Owner() || e.By != "" {
+			if d := time.Since(start); d != 300*time.Millisecond || e.Owner != h.ID() || e.By != "" {
 				t.Errorf("after %v: %+v", d, e)
 			}
 		}
@@ -325,7 +325,7 @@ func TestOnRealServersAWaitNamesTheHolder(t *testing.T) {
 			tries, waits := client(adapter), client(adapter)
 			var busy *redlatch.BusyError
 			for range 10 {
-				if _, err := tries.Lock("orders").TryAcquire(t.Context(), 0); !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.By != "" {
+				if _, err := tries.Lock("orders").TryAcquire(t.Context(), 0); !errors.As(err, &busy) || busy.Owner != h.ID() || busy.By != "" {
 					t.Errorf("%s, a try: %v", adapter.Name, err)
 				}
 			}
@@ -339,7 +339,7 @@ func TestOnRealServersAWaitNamesTheHolder(t *testing.T) {
 				}
 				known := 0
 				for _, c := range each {
-					if err := <-c; errors.As(err, &busy) && busy.Owner == h.Owner() && strings.HasPrefix(busy.By, drivers.Adapters[0].Name+"@") {
+					if err := <-c; errors.As(err, &busy) && busy.Owner == h.ID() && strings.HasPrefix(busy.By, drivers.Adapters[0].Name+"@") {
 						known++
 					}
 				}

@@ -55,8 +55,8 @@ func TestAPossibleDeadlockIsToldToWhoeverAsks(t *testing.T) {
 		}
 		by := map[string]admin.CircularWait{told[0][0].Name: told[0][0], told[0][1].Name: told[0][1]}
 		for _, want := range []struct{ name, by, owner, holder, client string }{
-			{"b", "billing@", h1.Owner(), h2.Owner(), one.ID()},
-			{"a", "shipping@", h2.Owner(), h1.Owner(), two.ID()},
+			{"b", "billing@", h1.ID(), h2.ID(), one.ID()},
+			{"a", "shipping@", h2.ID(), h1.ID(), two.ID()},
 		} {
 			got := by[want.name]
 			if !strings.HasPrefix(got.By, want.by) || got.Owner != want.owner || got.Holder != want.holder || got.Client != want.client || got.Waited < 10*time.Second {

@@ -113,7 +113,7 @@ func TestAThousandAnswersAtOnce(t *testing.T) {
 		for _, x := range p.Clients {
 			for _, held := range x.Held {
 				if x.Client == c.ID() {
-					if held.Evidence != admin.EvidenceStored || held.Owner != h.Owner() {
+					if held.Evidence != admin.EvidenceStored || held.Owner != h.ID() {
 						t.Errorf("the holder says %+v", held)
 					}
 					continue

@@ -28,7 +28,7 @@ func TestLossesAreTold(t *testing.T) {
 		if len(p.Held) != 0 || len(p.Lost) != 1 {
 			t.Fatalf("%+v", p)
 		}
-		if x := p.Lost[0]; x.Name != "orders" || x.Kind != redlatch.KindLock || x.Owner != h.Owner() || x.Reason != redlatch.LostGone ||
+		if x := p.Lost[0]; x.Name != "orders" || x.Kind != redlatch.KindLock || x.Owner != h.ID() || x.Reason != redlatch.LostGone ||
 			x.For < time.Minute || x.For > 2*time.Minute || x.Site == "" || x.Evidence != admin.EvidenceNone || x.Renewed {
 			t.Errorf("%+v", x)
 		}
@@ -104,7 +104,7 @@ func TestAWriterIsToldOfWhateverReadsInside(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		p := of(w, ask(w, asker, admin.Question{}), c.ID())
-		if len(p.Held) != 1 || p.Held[0].Owner != writer.Owner() || p.Held[0].Mode != "write" || p.Held[0].Count != 1 {
+		if len(p.Held) != 1 || p.Held[0].Owner != writer.ID() || p.Held[0].Mode != "write" || p.Held[0].Count != 1 {
 			t.Errorf("held: %+v", p.Held)
 		}
 		w.Server.Del("orders")
@@ -119,7 +119,7 @@ func TestAWriterIsToldOfWhateverReadsInside(t *testing.T) {
 				writes = append(writes, lost)
 			}
 		}
-		if len(writes) != 2 || writes[0].Owner != again.Owner() || writes[0].Count != 1 || writes[1].Owner != writer.Owner() || writes[1].Count != 1 {
+		if len(writes) != 2 || writes[0].Owner != again.ID() || writes[0].Count != 1 || writes[1].Owner != writer.ID() || writes[1].Count != 1 {
 			t.Errorf("lost: %+v", p.Lost)
 		}
 		for _, h := range append(readers, writer, again) {

@@ -64,7 +64,7 @@ func TestOnRealServersNoiseHidesNobody(t *testing.T) {
 		if err := <-sent; err != nil {
 			t.Error(err)
 		}
-		if !heard || len(p.Objects) != 1 || len(p.Objects[0].Holders) != 1 || p.Objects[0].Holders[0].Owner != h.Owner() {
+		if !heard || len(p.Objects) != 1 || len(p.Objects[0].Holders) != 1 || p.Objects[0].Holders[0].Owner != h.ID() {
 			t.Errorf("%+v, %v", p, err)
 		}
 		if err := h.Release(t.Context()); err != nil {

@@ -31,7 +31,7 @@ func TestSilenceIsShownAsUnknown(t *testing.T) {
 		if p.Silent != 1 {
 			t.Errorf("%d are silent", p.Silent)
 		}
-		if x := of(w, p, silent.ID()); x.Answered || !x.Redlatch || x.Identity.String() != billing.String() || len(x.Held) != 1 || x.Held[0].Owner != h.Owner() {
+		if x := of(w, p, silent.ID()); x.Answered || !x.Redlatch || x.Identity.String() != billing.String() || len(x.Held) != 1 || x.Held[0].Owner != h.ID() {
 			t.Errorf("%+v", x)
 		}
 	})

@@ -112,7 +112,7 @@ func TestAWildCountOfOnesOwnCostsNothing(t *testing.T) {
 		rw := c.ReadWriteLock("orders")
 		for _, l := range []*redlatch.Lock{rw.Read(), rw.Write()} {
 			h := w.Acquire(bg, l)
-			w.Server.HSet("orders", h.Owner(), "1000000000")
+			w.Server.HSet("orders", h.ID(), "1000000000")
 			time.Sleep(5 * time.Minute)
 			if err := h.Err(); err != nil {
 				t.Fatal(err)

@@ -71,20 +71,20 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 			_ = lose(bg)
 			check(kind+" nested", site)
 		}
-		for kind, m := range map[string]*redlatch.Multi{
+		for kind, m := range map[string]*redlatch.Lock{
 			"MultiLock":          redlatch.MultiLock(c.Lock("a")),
 			"MultiLock together": redlatch.MultiLock(c.Lock("a"), c.Lock("b")),
 			"RedLock":            redlatch.RedLock(c.Lock("a")),
 		} {
-			lose, each := force(func() (bool, error) { return admin.ForceRelease(bg, m) }), len(m.Locks())
+			lose, each := force(func() (bool, error) { return admin.ForceRelease(bg, m) }), len(locktest.Members(m))
 			site := at(m.Acquire(bg))
 			_ = lose(bg)
 			check(kind+" Acquire", slices.Repeat([]string{site}, each)...)
-			w.WantErr(kept[len(kept)-1].(*redlatch.MultiHold).Release(bg), redlatch.ErrLost)
+			w.WantErr(kept[len(kept)-1].(*redlatch.Hold).Release(bg), redlatch.ErrLost)
 			site = at(m.TryAcquire(bg, 0))
 			_ = lose(bg)
 			check(kind+" Try", slices.Repeat([]string{site}, each)...)
-			w.WantErr(kept[len(kept)-1].(*redlatch.MultiHold).Release(bg), redlatch.ErrLost)
+			w.WantErr(kept[len(kept)-1].(*redlatch.Hold).Release(bg), redlatch.ErrLost)
 			site = at(nil, m.Do(bg, lose))
 			check(kind+" Do", slices.Repeat([]string{site}, each)...)
 			site = at(m.TryDo(bg, 0, lose))
@@ -96,19 +96,19 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		site := at(s.Acquire(bg))
+		site := at(s.Acquire(bg, 1))
 		lose()
 		check("permit Acquire", site)
 		s = w.Permits(c, 2)
-		site = at(s.TryAcquire(bg, 0))
+		site = at(s.TryAcquire(bg, 1, 0))
 		lose()
 		check("permit Try", site)
 		s = w.Permits(c, 2)
-		site = at(s.AcquireMany(bg, 2))
+		site = at(locktest.Each(s.Acquire(bg, 2)))
 		lose()
-		check("permits AcquireMany", site, site)
+		check("permits Acquire of several", site, site)
 		s = w.Permits(c, 2)
-		site = at(s.TryAcquireMany(bg, 2, 0))
+		site = at(locktest.Each(s.TryAcquire(bg, 2, 0)))
 		lose()
 		check("permits TryMany", site, site)
 		lost := func(context.Context) error {
@@ -116,10 +116,10 @@ func TestEventsNameTheLineThatAcquired(t *testing.T) {
 			return nil
 		}
 		s = w.Permits(c, 2)
-		site = at(nil, s.Do(bg, lost))
+		site = at(nil, s.Do(bg, 1, lost))
 		check("permit Do", site)
 		s = w.Permits(c, 2)
-		site = at(s.TryDo(bg, 0, lost))
+		site = at(s.TryDo(bg, 1, 0, lost))
 		check("permit TryDo", site)
 		runtime.KeepAlive(kept)
 	})

@@ -81,7 +81,7 @@ var endlessStories = map[string]endlessStory{
 		do("SET", "x", "0")
 		do("ZADD", "{x}:timeout", number, strings.Repeat("p", 16))
 	}, wait: func(c *redlatch.Client, ctx context.Context) error {
-		_, err := semaphore.NewExpirable(c, "x", 0).Acquire(ctx)
+		_, err := semaphore.NewExpirable(c, "x", 0).Acquire(ctx, 1)
 		return err
 	}},
 }
@@ -184,7 +184,7 @@ func TestWhatIsNoNumberIsNoTime(t *testing.T) {
 			ctx, cancel := context.WithTimeout(bg, 10*time.Second)
 			defer cancel()
 			h := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"v"}))
-			own, _ := wire.GroupFields(value, h.Owner())
+			own, _ := wire.GroupFields(value, h.ID())
 			w.Server.HSet("g", own, text) // of ours: the next renewal puts it right
 			time.Sleep(30 * time.Second)
 			if ms, err := strconv.ParseInt(w.Server.HGet("g", own), 10, 64); err != nil || time.Until(time.UnixMilli(ms)) < 10*time.Second {

@@ -89,7 +89,7 @@ func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 		w.SetRate(limiter, ratelimit.Rate{Permits: 1, Interval: time.Minute})
 		w.OK(limiter.TryAcquire(bg, 1, 0))
 		h := w.Acquire(bg, c.FairLock("lock"))
-		p, err := permits.Acquire(bg)
+		p, err := permits.Acquire(bg, 1)
 		w.OK(err)
 		w.OK(only(l.TrySetCount(bg, 1)))
 		w.SetPermits(semaphore.New(c, "semaphore", 0), 0)
@@ -98,7 +98,7 @@ func TestBusyErrorsSayWhatIsBusy(t *testing.T) {
 		for kind, err := range map[redlatch.Kind]error{
 			redlatch.KindLock:        only(w.Client(redlatch.Config{}).FairLock("lock").TryAcquire(bg, 0)),
 			redlatch.KindSemaphore:   semaphore.New(c, "semaphore", 0).TryAcquire(bg, 1, 0),
-			redlatch.KindExpirable:   only(permits.TryAcquire(bg, 0)),
+			redlatch.KindExpirable:   only(permits.TryAcquire(bg, 1, 0)),
 			redlatch.KindLatch:       l.Wait(soon),
 			redlatch.KindRateLimiter: limiter.TryAcquire(bg, 1, 0),
 			redlatch.KindBarrier:     only(barrier.New(c, "barrier", 2).Await(soon)),
@@ -225,9 +225,12 @@ func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
 			"lock":      func(ctx context.Context) error { _, err := c.Lock("a").Acquire(ctx); return err },
 			"fair":      func(ctx context.Context) error { _, err := c.FairLock("a").Acquire(ctx); return err },
 			"semaphore": func(ctx context.Context) error { return semaphore.New(c, "s", 0).Acquire(ctx, 1) },
-			"expirable": func(ctx context.Context) error { _, err := semaphore.NewExpirable(c, "e", 0).Acquire(ctx); return err },
-			"limiter":   func(ctx context.Context) error { return ratelimit.New(c, "r", ratelimit.Rate{}).Acquire(ctx, 1) },
-			"latch":     func(ctx context.Context) error { return latch.New(c, "l").Wait(ctx) },
+			"expirable": func(ctx context.Context) error {
+				_, err := semaphore.NewExpirable(c, "e", 0).Acquire(ctx, 1)
+				return err
+			},
+			"limiter": func(ctx context.Context) error { return ratelimit.New(c, "r", ratelimit.Rate{}).Acquire(ctx, 1) },
+			"latch":   func(ctx context.Context) error { return latch.New(c, "l").Wait(ctx) },
 		} {
 			ctx, cancel := context.WithCancelCause(bg)
 			done := locktest.Later(func() error { return wait(ctx) })

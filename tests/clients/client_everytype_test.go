@@ -56,7 +56,7 @@ func runTour(w *locktest.World, x *tour) {
 	}
 	x.readWrite()
 	m := redlatch.MultiLock(x.a.Lock(x.prefix+"lock-1", redlatch.Lease(time.Minute)), x.a.Lock(x.prefix+"lock-2", redlatch.Lease(time.Minute)), x.a.FairLock(x.prefix+"lock-3", redlatch.Lease(time.Minute)))
-	x.ReleaseMulti(x.AcquireMulti(bg, m))
+	x.Release(x.Acquire(bg, m))
 	x.counts()
 }
 
@@ -123,9 +123,9 @@ func (x *tour) counts() {
 	e := semaphore.NewExpirable(x.a, x.prefix+"permits", 0, redlatch.Lease(4*time.Second))
 	_, err = e.TrySetPermits(bg, 2)
 	x.OK(err)
-	_, err = e.AcquireMany(bg, 2)
+	_, err = locktest.Each(e.Acquire(bg, 2))
 	x.OK(err)
-	p, err := semaphore.NewExpirable(x.b, x.prefix+"permits", 0).Acquire(bg)
+	p, err := semaphore.NewExpirable(x.b, x.prefix+"permits", 0).Acquire(bg, 1)
 	x.OK(err)
 	x.OK(e.SetPermits(bg, 1<<30))
 	time.Sleep(11 * time.Second)

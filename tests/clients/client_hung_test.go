@@ -31,7 +31,7 @@ func calls() map[string]attempt {
 	for name, wait := range waits() {
 		all[name] = func(ctx context.Context, cs []*redlatch.Client) error { return wait(ctx, cs[0], forEver) }
 	}
-	several := func(of func(...*redlatch.Lock) *redlatch.Multi, members func(cs []*redlatch.Client) []*redlatch.Lock) attempt {
+	several := func(of func(...*redlatch.Lock) *redlatch.Lock, members func(cs []*redlatch.Client) []*redlatch.Lock) attempt {
 		return func(ctx context.Context, cs []*redlatch.Client) error {
 			_, err := of(members(cs)...).Acquire(ctx)
 			return err
@@ -73,7 +73,7 @@ func calls() map[string]attempt {
 			return ratelimit.New(cs[0], "made rate", ratelimit.Rate{Permits: 1, Interval: time.Second}).Acquire(ctx, 1)
 		},
 		"set-up of permits": func(ctx context.Context, cs []*redlatch.Client) error {
-			_, err := semaphore.NewExpirable(cs[0], "made permits", 1).Acquire(ctx)
+			_, err := semaphore.NewExpirable(cs[0], "made permits", 1).Acquire(ctx, 1)
 			return err
 		},
 	})

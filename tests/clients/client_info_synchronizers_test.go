@@ -290,7 +290,7 @@ func TestInfoFollowsSynchronizers(t *testing.T) {
 		if got := info("s"); got.Kind != redlatch.KindCounter || got.Number != 2 || got.Held() {
 			t.Errorf("none taken: %+v", got)
 		}
-		p, err := s.Acquire(bg)
+		p, err := s.Acquire(bg, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 		if err != nil || len(info.Holders) != 1 {
 			t.Fatalf("held: %+v, %v", info, err)
 		}
-		if got, want := info.Holders[0], (admin.Holder{Owner: h.Owner(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL, By: who.String(), Since: start, Renewed: true}); got != want {
+		if got, want := info.Holders[0], (admin.Holder{Owner: h.ID(), Client: c.ID(), Count: 2, Redlatch: true, TTL: info.TTL, By: who.String(), Since: start, Renewed: true}); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if info.TTL < 29*time.Second || info.TTL > 30*time.Second {

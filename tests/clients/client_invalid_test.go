@@ -38,7 +38,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 		several, err := redlatch.MultiLock(c.Lock("s1"), c.Lock("s2")).Acquire(bg)
 		w.OK(err)
 		w.OK(b.Reset(bg))
-		permit, err := permits.Acquire(bg)
+		permit, err := permits.Acquire(bg, 1)
 		w.OK(err)
 		before := strings.Join(w.Keys(), " ")
 		var nobody context.Context
@@ -54,7 +54,7 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"nothing to do":             l.Do(bg, nil),
 			"nothing for several":       redlatch.MultiLock(c.Lock("m"), c.Lock("n")).Do(bg, nil),
 			"nothing with permits":      sem.Do(bg, 1, nil),
-			"nothing with a permit":     permits.Do(bg, nil),
+			"nothing with a permit":     permits.Do(bg, 1, nil),
 			"nothing to lead":           election.New(c, "e").Run(bg, nil),
 			"name":                      only(c.Lock("a{b").TryAcquire(bg, 0)),
 			"name of a barrier":         only(barrier.New(c, "", 2).Await(bg)),
@@ -70,15 +70,15 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"negative wait":             only(l.TryAcquire(bg, -1)),
 			"negative wait for several": only(redlatch.MultiLock(l).TryAcquire(bg, -1)),
 			"negative wait for permits": sem.TryAcquire(bg, 1, -1),
-			"negative wait for a lease": only(permits.TryAcquire(bg, -1)),
+			"negative wait for a lease": only(permits.TryAcquire(bg, 1, -1)),
 			"negative wait for a rate":  rate.TryAcquire(bg, 1, -1),
 			"negative MinHold":          only(locktest.With(l, redlatch.MinHold(-time.Microsecond)).TryAcquire(bg, 0)),
 			"MinHold over Lease":        only(locktest.With(l, redlatch.Lease(time.Second), redlatch.MinHold(time.Minute)).TryAcquire(bg, 0)),
 			"Extend of what is kept":    kept.Extend(bg, time.Minute),
 			"short Extend":              leased.Extend(bg, time.Microsecond),
-			"owner":                     l.ReleaseOwner(bg, "me"),
-			"own owner":                 l.ExtendOwner(bg, kept.Owner(), time.Minute),
-			"owner of a reader":         read.ReleaseOwner(bg, kept.Owner()),
+			"owner":                     l.ReleaseID(bg, "me"),
+			"own owner":                 l.ExtendID(bg, kept.ID(), time.Minute),
+			"owner of a reader":         read.ReleaseID(bg, kept.ID()),
 			"both sides of a lock":      only(redlatch.MultiLock(c.ReadWriteLock("m").Read(), c.ReadWriteLock("m").Write()).Acquire(bg)),
 			"a value twice":             only(redlatch.MultiLock(redisson.GroupLock(c, "m", []string{"a", "b"}), redisson.GroupLock(c, "m", []string{"b", "c"})).Acquire(bg)),
 			"two leases of several":     only(redlatch.MultiLock(l, c.Lock("m", redlatch.Lease(time.Minute))).TryAcquire(bg, 0)),
@@ -90,11 +90,11 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"too few permits":           sem.AddPermits(bg, math.MinInt),
 			"too many permits":          sem.AddPermits(bg, 1<<40),
 			"TTL of a semaphore":        only(sem.Expire(bg, -1)),
-			"no permits":                only(permits.AcquireMany(bg, 0)),
+			"no permits":                only(locktest.Each(permits.Acquire(bg, 0))),
 			"set-up of less than none":  semaphore.New(c, "s2", -1).Acquire(bg, 1),
-			"set-up of too many":        only(semaphore.NewExpirable(c, "p2", 1<<40).TryAcquire(bg, 0)),
+			"set-up of too many":        only(semaphore.NewExpirable(c, "p2", 1<<40).TryAcquire(bg, 1, 0)),
 			"negative set of permits":   permits.SetPermits(bg, -1),
-			"short lease of a permit":   only(semaphore.NewExpirable(c, "p", 0, redlatch.Lease(1)).TryAcquire(bg, 0)),
+			"short lease of a permit":   only(semaphore.NewExpirable(c, "p", 0, redlatch.Lease(1)).TryAcquire(bg, 1, 0)),
 			"no option":                 only(c.Lock("l", nil).TryAcquire(bg, 0)),
 			"no option of a permit":     only(semaphore.NewExpirable(c, "p", 0, nil).Available(bg)),
 			"id of a permit":            permits.Release(bg, "me"),
@@ -136,8 +136,8 @@ func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 			"cancelled":     only(c.Lock("x").Acquire(over)),
 			"type":          only(c.Lock("text").TryAcquire(bg, 0)),
 			"re-entry":      only(another.Lock("l").Acquire(kept.Context())),
-			"uninitialised": only(semaphore.NewExpirable(c, "unset", 0).Acquire(bg)),
-			"no such owner": another.Lock("x").ReleaseOwner(bg, kept.Owner()),
+			"uninitialised": only(semaphore.NewExpirable(c, "unset", 0).Acquire(bg, 1)),
+			"no such owner": another.Lock("x").ReleaseID(bg, kept.ID()),
 		} {
 			if err == nil || errors.Is(err, redlatch.ErrInvalid) {
 				t.Errorf("%s: %v", what, err)

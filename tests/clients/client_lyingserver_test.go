@@ -144,14 +144,14 @@ func useAll(w *locktest.World, c *redlatch.Client) {
 		call(func(ctx context.Context) error { _, err := s.Available(ctx); return err })
 		call(func(ctx context.Context) error { _, err := e.TrySetPermits(ctx, 3); return err })
 		call(func(ctx context.Context) error {
-			p, err := semaphore.NewExpirable(c, e.Name(), 0, redlatch.Lease(time.Second)).Acquire(ctx)
+			p, err := semaphore.NewExpirable(c, e.Name(), 0, redlatch.Lease(time.Second)).Acquire(ctx, 1)
 			if err != nil {
 				return err
 			}
 			return errors.Join(p.Extend(ctx, 2*time.Second), p.Release(ctx))
 		})
 		call(func(ctx context.Context) error {
-			p, err := e.Acquire(ctx)
+			p, err := e.Acquire(ctx, 1)
 			if err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ func TestAServerWithoutMemoryTakesBack(t *testing.T) {
 		s := semaphore.NewExpirable(a, "pool", 0)
 		_, err := s.TrySetPermits(bg, 3)
 		no(err)
-		ps, err := s.AcquireMany(bg, 2)
+		ps, err := locktest.Each(s.Acquire(bg, 2))
 		no(err)
 		h, err := a.FairLock("fair").Acquire(bg)
 		no(err)

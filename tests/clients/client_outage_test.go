@@ -59,7 +59,7 @@ func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.
 			return semaphore.New(c, "sem", 0).TryAcquire(ctx, 1, wait)
 		},
 		"expirable semaphore": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
-			_, err := semaphore.NewExpirable(c, "exp", 1).TryAcquire(ctx, wait)
+			_, err := semaphore.NewExpirable(c, "exp", 1).TryAcquire(ctx, 1, wait)
 			return err
 		},
 		"rate limiter": func(ctx context.Context, c *redlatch.Client, wait time.Duration) error {
@@ -86,7 +86,7 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 					t.Fatal(err)
 				}
 				w.SetPermits(semaphore.New(other, "sem", 0), 0)
-				w.OK(only(semaphore.NewExpirable(other, "exp", 1).Acquire(ctx)))
+				w.OK(only(semaphore.NewExpirable(other, "exp", 1).Acquire(ctx, 1)))
 				w.OK(ratelimit.New(other, "rate", ratelimit.Rate{Permits: 1, Interval: 24 * time.Hour}).Acquire(ctx, 1))
 				held := []*redlatch.Hold{
 					w.Acquire(ctx, other.Lock("lock")), w.Acquire(ctx, other.FairLock("fair")),

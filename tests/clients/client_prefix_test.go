@@ -300,13 +300,13 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 		}
 
 		e := semaphore.NewExpirable(c, mine, 0)
-		_, err := e.Acquire(bg)
+		_, err := e.Acquire(bg, 1)
 		wantText(w, err, redlatch.ErrUninitialized)
 		_, err = e.TrySetPermits(bg, 1)
 		w.OK(err)
 		p := w.Permit(e)
 		wantName(w, "the permit", p.Name())
-		_, err = e.TryAcquire(bg, time.Second)
+		_, err = e.TryAcquire(bg, 1, time.Second)
 		wantText(w, err, redlatch.ErrBusy)
 		w.OK(p.Release(bg))
 		wantText(w, e.Release(bg, p.ID()), redlatch.ErrNotHeld)
@@ -343,13 +343,13 @@ func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 		wantText(w, err, redlatch.ErrBusy)
 
 		m := redlatch.MultiLock(c.Lock(mine), c.FairLock("y"))
-		all := w.AcquireMulti(bg, m)
+		all := w.Acquire(bg, m)
 		_, err = c.Lock(mine).TryAcquire(bg, 0)
 		wantText(w, err, redlatch.ErrBusy)
 		_, err = redlatch.MultiLock(c.Lock("a"), c.Lock(mine)).TryAcquire(bg, 0)
 		wantText(w, err, redlatch.ErrBusy)
-		wantName(w, "a hold of several", all.Holds()[0].Name())
-		w.ReleaseMulti(all)
+		wantName(w, "a hold of several", all.Members()[0].Name())
+		w.Release(all)
 
 		h := w.Acquire(bg, c.ReadWriteLock(mine).Read())
 		_, err = c.ReadWriteLock(mine).Write().Acquire(h.Context())

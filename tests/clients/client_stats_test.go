@@ -93,7 +93,7 @@ func TestStatsCountWhatEventsTell(t *testing.T) {
 			kept = append(kept, w.Acquire(bg, c.Lock(string(rune('a'+i)))), w.Acquire(bg, c.FairLock(string(rune('k'+i)))), w.Permit(s))
 		}
 		inner := w.Acquire(kept[0].(*redlatch.Hold).Context(), c.Lock("a"))
-		detached, err := semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Hour)).Acquire(bg)
+		detached, err := semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Hour)).Acquire(bg, 1)
 		w.OK(err)
 		w.Detach(detached)
 		wantStats(w, "at first", c, redlatch.Stats{Holds: 7, Permits: 3})

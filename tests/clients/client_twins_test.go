@@ -166,8 +166,8 @@ func TestAMessageAboutALockDoesNotEndAHoldOfItsTwin(t *testing.T) {
 		for i, l := range []*redlatch.Lock{c.Lock("x"), c.FairLock("x"), c.ReadWriteLock("x").Write(), redisson.GroupLock(c, "x", []string{"v"})} {
 			h := w.Acquire(bg, l)
 			revoke := func(name string) {
-				w.Server.HSet(wire.Prefix(wire.Revoke, name), h.Owner(), "1")
-				w.Server.Publish(wire.Control+":"+c.ID(), fmt.Sprintf(`{"op":"revoke","name":%q,"owner":%q,"from":"f","nonce":"1"}`, name, h.Owner()))
+				w.Server.HSet(wire.Prefix(wire.Revoke, name), h.ID(), "1")
+				w.Server.Publish(wire.Control+":"+c.ID(), fmt.Sprintf(`{"op":"revoke","name":%q,"owner":%q,"from":"f","nonce":"1"}`, name, h.ID()))
 				synctest.Wait()
 			}
 			revoke("{x}")

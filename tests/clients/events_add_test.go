@@ -104,13 +104,13 @@ func TestSeveralLocksAreToldToWhoeverHasBeenAdded(t *testing.T) {
 		var d diary
 		one, two := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(one.Lock("a"), two.Lock("b"))
-		w.ReleaseMulti(w.AcquireMulti(bg, m))
+		w.Release(w.Acquire(bg, m))
 		d.want(w)
 		remove := observe.Add(two, d.hooks("two"))
-		w.ReleaseMulti(w.AcquireMulti(bg, m))
+		w.Release(w.Acquire(bg, m))
 		d.want(w, "two start", "two end two", "two hold two")
 		remove()
-		w.ReleaseMulti(w.AcquireMulti(bg, m))
+		w.Release(w.Acquire(bg, m))
 		d.want(w)
 	})
 }

@@ -140,7 +140,7 @@ func TestAPermitThatIsReleasedByItsIDIsTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)
 		s := w.Permits(w.Client(redlatch.Config{}, o.events), 3)
-		ps, err := s.AcquireMany(bg, 3)
+		ps, err := locktest.Each(s.Acquire(bg, 3))
 		w.OK(err)
 		w.OK(s.Release(bg, ps[0].ID(), ps[2].ID()))
 		synctest.Wait()
@@ -159,8 +159,8 @@ func TestAMemberThatIsReleasedEndsTheWholeOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)
 		c := w.Client(redlatch.Config{}, o.events)
-		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a"), c.Lock("b")))
-		w.Release(h.Holds()[0])
+		h := w.Acquire(bg, redlatch.MultiLock(c.Lock("a"), c.Lock("b")))
+		w.Release(h.Members()[0])
 		<-h.Context().Done()
 		synctest.Wait()
 		if e := o.end(); e.Reason != observe.EndReleased {
@@ -182,7 +182,7 @@ func TestADroppedHoldIsToldOnce(t *testing.T) {
 			return err
 		},
 		"permit": func(w *locktest.World, c *redlatch.Client) error {
-			_, err := w.Permits(c, 1).Acquire(bg)
+			_, err := w.Permits(c, 1).Acquire(bg, 1)
 			return err
 		},
 	} {
@@ -221,7 +221,7 @@ func TestAHoldThatIsLostAtOnceIsToldBehindItsAcquisition(t *testing.T) {
 		for name, acquire := range map[string]func() (held, error){
 			"hold":   func() (held, error) { return some(c.Lock("orders").Acquire(bg)) },
 			"multi":  func() (held, error) { return some(redlatch.MultiLock(c.Lock("a")).Acquire(bg)) },
-			"permit": func() (held, error) { return some(w.Permits(c, 1).Acquire(bg)) },
+			"permit": func() (held, error) { return some(w.Permits(c, 1).Acquire(bg, 1)) },
 		} {
 			h, err := acquire()
 			w.OK(err)

@@ -194,7 +194,7 @@ func TestAReaderThatJoinsIsToldAsHandedOff(t *testing.T) {
 			t.Errorf("the first: %+v", e)
 		}
 		second := w.Acquire(bg, l)
-		if e := o.outcome(); e.Outcome != observe.OutcomeHandedOff || e.Owner != first.Owner() || e.Count != 1 {
+		if e := o.outcome(); e.Outcome != observe.OutcomeHandedOff || e.Owner != first.ID() || e.Count != 1 {
 			t.Errorf("the second: %+v", e)
 		}
 		w.Release(first)
@@ -210,7 +210,7 @@ func TestTheCountOfAWriteLeavesOutTheReadsBesideIt(t *testing.T) {
 		outer := w.Acquire(owner, rw.Write())
 		read := w.Acquire(owner, rw.Read())
 		inner := w.Acquire(owner, rw.Write())
-		w.WantFields("nested", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "2", outer.Owner(): "1"})
+		w.WantFields("nested", "orders", map[string]string{"mode": "write", outer.ID() + ":write": "2", outer.ID(): "1"})
 		if e := o.outcome(); e.Count != 2 {
 			t.Errorf("inner: %+v", e)
 		}
@@ -240,7 +240,7 @@ func TestAReentryIsToldAsOne(t *testing.T) {
 					if name == "read" {
 						count = 1 // Redis shows no more
 					}
-					if e := o.outcome(); e.Outcome != observe.OutcomeReentered || e.Count != count || e.Owner != outer.Owner() {
+					if e := o.outcome(); e.Outcome != observe.OutcomeReentered || e.Count != count || e.Owner != outer.ID() {
 						t.Errorf("inner: %+v", e)
 					}
 					w.Release(inner)
@@ -257,18 +257,18 @@ func TestAReentryIsToldAsOne(t *testing.T) {
 			o := newObserver(w)
 			c := w.Client(redlatch.Config{}, o.events)
 			m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-			outer := w.AcquireMulti(bg, m)
-			inner := w.AcquireMulti(outer.Context(), m)
+			outer := w.Acquire(bg, m)
+			inner := w.Acquire(outer.Context(), m)
 			if e := o.outcome(); e.Outcome != observe.OutcomeReentered {
 				t.Errorf("inner: %+v", e)
 			}
-			w.ReleaseMulti(inner)
-			partly := w.AcquireMulti(outer.Context(), redlatch.MultiLock(c.Lock("a"), c.Lock("c")))
+			w.Release(inner)
+			partly := w.Acquire(outer.Context(), redlatch.MultiLock(c.Lock("a"), c.Lock("c")))
 			if e := o.outcome(); e.Outcome != observe.OutcomeAcquired {
 				t.Errorf("with one member more: %+v", e)
 			}
-			w.ReleaseMulti(partly)
-			w.ReleaseMulti(outer)
+			w.Release(partly)
+			w.Release(outer)
 		})
 	})
 }
@@ -314,7 +314,7 @@ func TestWhatCannotSucceedIsToldAsRefused(t *testing.T) {
 			return ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(bg, 1, 0)
 		},
 		"no permits": func(w *locktest.World, c *redlatch.Client) error {
-			_, err := semaphore.NewExpirable(c, "pool", 0).Acquire(bg)
+			_, err := semaphore.NewExpirable(c, "pool", 0).Acquire(bg, 1)
 			w.WantErr(err, redlatch.ErrUninitialized)
 			return err
 		},
@@ -399,7 +399,7 @@ func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 					return nil, err
 				},
 				func(ctx context.Context, wait time.Duration) (held, error) {
-					return some(semaphore.NewExpirable(c, locktest.Pool, 0).TryAcquire(ctx, wait))
+					return some(semaphore.NewExpirable(c, locktest.Pool, 0).TryAcquire(ctx, 1, wait))
 				},
 				func(ctx context.Context, wait time.Duration) (held, error) {
 					return nil, ratelimit.New(c, "api", ratelimit.Rate{}).TryAcquire(ctx, 1, wait)
@@ -506,15 +506,15 @@ func TestTheContextOfAcquireStartIsTheOneOfTheRest(t *testing.T) {
 		same("Lock.TryAcquire", h.Context())
 		w.Release(h)
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-		g := w.AcquireMulti(ctx, m)
-		same("Multi.Acquire", g.Context())
-		w.ReleaseMulti(g)
-		w.OK(m.Do(ctx, func(ctx context.Context) error { same("Multi.Do", ctx); return nil }))
+		g := w.Acquire(ctx, m)
+		same("MultiLock.Acquire", g.Context())
+		w.Release(g)
+		w.OK(m.Do(ctx, func(ctx context.Context) error { same("MultiLock.Do", ctx); return nil }))
 		s := w.Permits(c, 2)
-		ps, err := s.AcquireMany(ctx, 2)
+		ps, err := locktest.Each(s.Acquire(ctx, 2))
 		w.OK(err)
 		for _, p := range ps {
-			same("AcquireMany", p.Context())
+			same("Acquire of several", p.Context())
 			w.OK(p.Release(bg))
 		}
 	})

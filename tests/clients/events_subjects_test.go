@@ -66,9 +66,9 @@ func subjectsOf() map[string]func(w *locktest.World, o *observer) subject {
 			want := observe.AcquireStartEvent{Name: locktest.Pool, Kind: redlatch.KindExpirable, N: 1}
 			return subject{want, func(ctx context.Context, wait time.Duration) (held, error) {
 				if wait == forEver {
-					return some(semaphore.NewExpirable(c, locktest.Pool, 0).Acquire(ctx))
+					return some(semaphore.NewExpirable(c, locktest.Pool, 0).Acquire(ctx, 1))
 				}
-				return some(semaphore.NewExpirable(c, locktest.Pool, 0).TryAcquire(ctx, wait))
+				return some(semaphore.NewExpirable(c, locktest.Pool, 0).TryAcquire(ctx, 1, wait))
 			}, func() { w.Permit(semaphore.NewExpirable(other, locktest.Pool, 0)) }, nil, []*redlatch.Client{c}}
 		},
 		"limiter": func(w *locktest.World, o *observer) subject {
@@ -131,7 +131,7 @@ func ofLock(kind redlatch.Kind, mode string, of func(*redlatch.Client, string) *
 	}
 }
 
-func multi(m *redlatch.Multi) func(ctx context.Context, wait time.Duration) (held, error) {
+func multi(m *redlatch.Lock) func(ctx context.Context, wait time.Duration) (held, error) {
 	return func(ctx context.Context, wait time.Duration) (held, error) {
 		if wait == forEver {
 			return some(m.Acquire(ctx))

@@ -143,7 +143,7 @@ func TestNothingIsAcquiredAfterShutdownHasBegun(t *testing.T) {
 			"owned":     func() error { _, err := c.Lock("owned").Acquire(owner); return err },
 			"fair":      func() error { _, err := c.FairLock("busy fair").Acquire(bg); return err },
 			"semaphore": func() error { return sem.Acquire(bg, 1) },
-			"permit":    func() error { _, err := permits.Acquire(bg); return err },
+			"permit":    func() error { _, err := permits.Acquire(bg, 1); return err },
 			"latch":     func() error { return l.Wait(bg) },
 			"rate":      func() error { return limiter.Acquire(bg, 1) },
 			"barrier":   func() error { _, err := b.Await(bg); return err },
@@ -373,8 +373,8 @@ func TestAClientThatShutsDownStillHearsThatItIsToLetGo(t *testing.T) {
 func TestShutdownEndsTheContextOfSeveralLocksAsOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, far, farther := w.Client(redlatch.Config{CloseTimeout: 2 * time.Minute}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		multi := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a"), c.FairLock("b"), far.Lock("c")))
-		red := w.AcquireMulti(bg, redlatch.RedLock(c.Lock("d"), far.Lock("e"), farther.Lock("f")))
+		multi := w.Acquire(bg, redlatch.MultiLock(c.Lock("a"), c.FairLock("b"), far.Lock("c")))
+		red := w.Acquire(bg, redlatch.RedLock(c.Lock("d"), far.Lock("e"), farther.Lock("f")))
 		synctest.Wait() // two were enough; now it has all
 		ctx, cancel := context.WithTimeout(bg, time.Minute)
 		defer cancel()
@@ -389,8 +389,8 @@ func TestShutdownEndsTheContextOfSeveralLocksAsOne(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.OK(multi.Err())
 		w.OK(red.Err())
-		w.ReleaseMulti(multi)
-		w.ReleaseMulti(red)
+		w.Release(multi)
+		w.Release(red)
 		w.OK(<-down)
 		w.OK(far.Shutdown(bg))
 		w.OK(farther.Shutdown(bg))
@@ -481,7 +481,7 @@ func TestShutdownWaitsForReleasesThatGotNoAnswer(t *testing.T) {
 			return w.Permit(w.Permits(c, 1)).Release
 		},
 		"several": func(w *locktest.World, c *redlatch.Client) func(context.Context) error {
-			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("orders"), c.Lock("stock"))).Release
+			return w.Acquire(bg, redlatch.MultiLock(c.Lock("orders"), c.Lock("stock"))).Release
 		},
 	}
 	for kind, lock := range locktest.TypesOfLock {
@@ -571,7 +571,7 @@ func TestWhoIsToldAtTheEndOfShutdownMayStillRelease(t *testing.T) {
 			return held{p.Context(), p.Release}
 		},
 		"several": func(w *locktest.World, c *redlatch.Client) held {
-			h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("orders"), c.Lock("stock")))
+			h := w.Acquire(bg, redlatch.MultiLock(c.Lock("orders"), c.Lock("stock")))
 			return held{h.Context(), h.Release}
 		},
 		"counted": func(w *locktest.World, c *redlatch.Client) held {

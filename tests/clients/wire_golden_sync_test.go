@@ -28,8 +28,8 @@ func TestWireOfSyncsIsRedissons(t *testing.T) {
 	eachGoldenVector(t, []string{"semaphore", "permits", "latch", "rate"}, func(w *locktest.World, v golden.Vector) {
 		l := &syncLife{
 			goldenLife: newGoldenLife(w, v.Kind, v.Name),
-			permits:    map[string]*semaphore.Permit{},
-			waits:      map[string]<-chan []*semaphore.Permit{},
+			permits:    map[string]*redlatch.Hold{},
+			waits:      map[string]<-chan []*redlatch.Hold{},
 		}
 		l.random = l.called
 		for n, step := range v.Steps {
@@ -75,8 +75,8 @@ func asOurs(s golden.Step) golden.Step {
 // A syncLife follows one vector of what is not a lock.
 type syncLife struct {
 	*goldenLife
-	permits map[string]*semaphore.Permit // by what golden files call them
-	waits   map[string]<-chan []*semaphore.Permit
+	permits map[string]*redlatch.Hold // by what golden files call them
+	waits   map[string]<-chan []*redlatch.Hold
 }
 
 // called returns what golden files call an id or a record.
@@ -99,7 +99,7 @@ func (l *syncLife) do(s golden.Step) {
 	ctx, leave := context.WithCancel(bg)
 	l.Cleanup(leave) // the life may break off before its turn comes
 	if waits {
-		got, at := make(chan []*semaphore.Permit, 1), l.at
+		got, at := make(chan []*redlatch.Hold, 1), l.at
 		l.waits[s.Thread] = got
 		go func() {
 			_, permits, err := l.call(ctx, method, s)
@@ -146,7 +146,7 @@ func (l *syncLife) failed(method string, err error) string {
 }
 
 // call returns what golden files say of a call's result, and the permits it got.
-func (l *syncLife) call(ctx context.Context, method string, s golden.Step) (string, []*semaphore.Permit, error) {
+func (l *syncLife) call(ctx context.Context, method string, s golden.Step) (string, []*redlatch.Hold, error) {
 	if method == "pause" {
 		time.Sleep(time.Duration(s.WaitMs) * time.Millisecond)
 		return "true", nil, nil
@@ -258,11 +258,11 @@ func onRate(ctx context.Context, l *ratelimit.Limiter, method string, step golde
 }
 
 // acquirePermits acquires one, or several, of a semaphore whose permits have a lease, as Redisson's.
-func acquirePermits(ctx context.Context, s *semaphore.Expirable, method string, step golden.Step) ([]*semaphore.Permit, error) {
+func acquirePermits(ctx context.Context, s *semaphore.Expirable, method string, step golden.Step) ([]*redlatch.Hold, error) {
 	if method == "acquire" {
-		return s.AcquireMany(ctx, step.N)
+		return locktest.Each(s.Acquire(ctx, step.N))
 	}
-	return s.TryAcquireMany(ctx, step.N, 0)
+	return locktest.Each(s.TryAcquire(ctx, step.N, 0))
 }
 
 func (l *syncLife) onPermits(ctx context.Context, s *semaphore.Expirable, method string, step golden.Step) (bool, int, error) {

@@ -354,8 +354,8 @@ func (s *story) wantHeld(when string, h *redlatch.Hold, count int) {
 	s.wantShown(when, h, count)
 	_, err := s.tryAsRival()
 	var busy *redlatch.BusyError
-	if !errors.As(err, &busy) || busy.Owner != h.Owner() {
-		s.T.Errorf("%s: another client's Try: %v, want busy with %s", when, err, h.Owner())
+	if !errors.As(err, &busy) || busy.Owner != h.ID() {
+		s.T.Errorf("%s: another client's Try: %v, want busy with %s", when, err, h.ID())
 	}
 }
 
@@ -369,7 +369,7 @@ func (s *story) wantShown(when string, h *redlatch.Hold, count int) {
 		s.wantSides(when, h)
 		return
 	}
-	want := []string{h.Owner(), strconv.Itoa(count)}
+	want := []string{h.ID(), strconv.Itoa(count)}
 	var fields []string
 	shown := s.inTheEnd(func() bool {
 		fields = s.list("HGETALL", s.lock)

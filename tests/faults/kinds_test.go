@@ -60,7 +60,7 @@ var plainKinds = []requestKind{
 			if err != nil {
 				s.T.Fatalf("Acquire: %v", err)
 			}
-			members := h.Holds()
+			members := h.Members()
 			s.release(members[1]) // the story is about one lock
 			return members[:1]
 		},

@@ -296,7 +296,7 @@ func (s *story) toldInTime(h *redlatch.Hold, reason redlatch.LossReason) {
 		select {
 		case at = <-told:
 		case <-time.After(2 * time.Millisecond):
-			if free = len(shown) == 0 || shown[0] != h.Owner(); free {
+			if free = len(shown) == 0 || shown[0] != h.ID(); free {
 				late("Redis had given the lock away at %v, and its holder was not told", asked)
 			}
 		}

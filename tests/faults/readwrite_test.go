@@ -90,7 +90,7 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 	}
 	for other, read := range s.reads {
 		switch {
-		case other.Owner() != h.Owner():
+		case other.ID() != h.ID():
 		case read:
 			reads = 1 // until the owner has nothing left
 		case other.Err() == nil:
@@ -100,10 +100,10 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 	s.sides.mu.Unlock()
 	want := map[string]string{"mode": "read"}
 	if writes > 0 {
-		want["mode"], want[h.Owner()+":write"] = "write", strconv.Itoa(writes)
+		want["mode"], want[h.ID()+":write"] = "write", strconv.Itoa(writes)
 	}
 	if reads > 0 {
-		want[h.Owner()] = "1"
+		want[h.ID()] = "1"
 	}
 	var got map[string]string
 	if !s.inTheEnd(func() bool {
@@ -119,7 +119,7 @@ func (s *story) wantSides(when string, h *redlatch.Hold) {
 	trusted := h.Expires()
 	ttls := []time.Duration{s.ttl()}
 	if reads > 0 {
-		ms, _ := s.server.MustDo("PTTL", wire.ReadTimeout(s.lock, h.Owner(), 1)).(int64)
+		ms, _ := s.server.MustDo("PTTL", wire.ReadTimeout(s.lock, h.ID(), 1)).(int64)
 		ttls = append(ttls, time.Duration(ms)*time.Millisecond)
 	}
 	if ttl := slices.Min(ttls); time.Now().Add(ttl).Before(trusted) {

@@ -76,7 +76,7 @@ func TestALockerSaysWhoRunsAJobAndWhatWasLost(t *testing.T) {
 		h := w.Acquire(bg, other.Lock("report"))
 		_, err := locker.Lock(bg, "report")
 		var busy *redlatch.BusyError
-		if !errors.As(err, &busy) || busy.Owner != h.Owner() {
+		if !errors.As(err, &busy) || busy.Owner != h.ID() {
 			t.Errorf("Lock: %v", err)
 		}
 		w.Release(h)

@@ -61,8 +61,8 @@ func TestAHandOffNeedsNoRoundTripAndShowsOneOwner(t *testing.T) {
 		w.Release(h)
 		h2 := <-next
 		w.Server.SetError("")
-		if h2.Owner() != h.Owner() {
-			t.Fatalf("owner %s became %s", h.Owner(), h2.Owner())
+		if h2.ID() != h.ID() {
+			t.Fatalf("owner %s became %s", h.ID(), h2.ID())
 		}
 		w.Release(h2)
 	})
@@ -78,8 +78,8 @@ func TestALeaseIsTakenOverWithAnOwnerAndATTLOfItsOwn(t *testing.T) {
 		synctest.Wait()
 		w.Release(h)
 		leased := <-next
-		if leased.Owner() == h.Owner() || w.Count(leased) != "1" {
-			t.Fatalf("owner %s, count %s", leased.Owner(), w.Count(leased))
+		if leased.ID() == h.ID() || w.Count(leased) != "1" {
+			t.Fatalf("owner %s, count %s", leased.ID(), w.Count(leased))
 		}
 		if ttl := w.Server.TTL("orders"); ttl > 5*time.Second {
 			t.Fatalf("TTL %v, want the lease of 5s", ttl)
@@ -129,7 +129,7 @@ func TestNoHandOffAfterAForceReleaseUnderLocalWaiters(t *testing.T) {
 						return
 					}
 					mu.Lock()
-					if old != "" && h.Owner() == old && time.Since(forced) > 50*time.Millisecond {
+					if old != "" && h.ID() == old && time.Since(forced) > 50*time.Millisecond {
 						t.Errorf("handed off %v after the force release", time.Since(forced))
 					}
 					mu.Unlock()

@@ -62,7 +62,7 @@ var (
 		s := semaphore.NewExpirable(c, "desks", 0)
 		_, _ = s.TrySetPermits(bg, 1)
 		return func(ctx context.Context) (func() error, error) {
-			p, err := s.Acquire(ctx)
+			p, err := s.Acquire(ctx, 1)
 			if err != nil {
 				return nil, err
 			}
@@ -128,7 +128,7 @@ func TestReleasesDoNotKeepTheirProcessFromAcquiring(t *testing.T) {
 		s := w.Semaphore(c, 0)
 		e := semaphore.NewExpirable(c, "desks", 0)
 		w.OK(e.SetPermits(bg, 200))
-		ps, err := e.AcquireMany(bg, 200)
+		ps, err := locktest.Each(e.Acquire(bg, 200))
 		w.OK(err)
 		rdb := redis.NewClient(w.Options(w.Dial))
 		idle := rdb.Subscribe(bg, "redisson_sc:{"+locktest.SemaphoreName+"}", "redisson_sc:{desks}")
@@ -148,7 +148,7 @@ func TestReleasesDoNotKeepTheirProcessFromAcquiring(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		for name, acquire := range map[string]func() error{
 			"semaphore": func() error { return s.Acquire(bg, 1) },
-			"permit":    func() error { _, err := e.Acquire(bg); return err },
+			"permit":    func() error { _, err := e.Acquire(bg, 1); return err },
 		} {
 			start := time.Now()
 			w.OK(acquire())
@@ -286,14 +286,14 @@ func TestAnExpirableSemaphoreAsksAfterTheAnswerToItsOwnRelease(t *testing.T) {
 				}})
 				s := semaphore.NewExpirable(c, "desks", 0)
 				w.OK(s.SetPermits(bg, 1))
-				p, err := s.Acquire(bg)
+				p, err := s.Acquire(bg, 1)
 				w.OK(err)
 				var released time.Time
 				var here, far time.Duration
 				var wg sync.WaitGroup
 				waits := func(s *semaphore.Expirable, after *time.Duration) {
 					wg.Go(func() {
-						p, err := s.Acquire(bg)
+						p, err := s.Acquire(bg, 1)
 						*after = time.Since(released)
 						w.OK(err)
 						w.OK(p.Release(bg))

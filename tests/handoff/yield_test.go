@@ -43,11 +43,11 @@ func TestTrySaysThatOthersGoFirst(t *testing.T) {
 			"read":  {trying(w, rw.Read()), patient(w, far.ReadWriteLock("accounts").Write())},
 			"permit": {
 				func() (func(), error) {
-					p, err := permits.TryAcquire(bg, 0)
+					p, err := permits.TryAcquire(bg, 1, 0)
 					return func() { w.OK(p.Release(bg)) }, err
 				},
 				func(ctx context.Context) (func(), error) {
-					p, err := semaphore.NewExpirable(far, "desks", 0).Acquire(ctx)
+					p, err := semaphore.NewExpirable(far, "desks", 0).Acquire(ctx, 1)
 					return func() { w.OK(p.Release(bg)) }, err
 				},
 			},

@@ -35,7 +35,7 @@ func TestJavaDiesGoGetsIn(t *testing.T) {
 		waiter := w.goWaits()
 		p.Kill()
 		w.inAfterLease(waiter.waiting, 0)
-		w.holds(waiter.hold.Owner(), "1")
+		w.holds(waiter.hold.ID(), "1")
 		w.release(waiter.hold)
 		w.free()
 	}, append([]string{peer.Fenced, peer.Spin}, plain...)...) // others have stories of their own
@@ -69,7 +69,7 @@ func TestJavaStopsGoGetsIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		j.refusesUnlock()
-		w.holds(waiter.hold.Owner(), "1")
+		w.holds(waiter.hold.ID(), "1")
 		w.release(waiter.hold)
 		w.free()
 	})
@@ -105,7 +105,7 @@ func TestDeadWaiters(t *testing.T) {
 		w.asleep(2)
 		p.Kill()
 		g.kill()
-		w.holds(h.Owner(), "1")
+		w.holds(h.ID(), "1")
 		w.release(h)
 		w.free()
 		w.java = nil // the dead one

@@ -119,7 +119,7 @@ func TestGroupForce(t *testing.T) {
 		w.javaGroup("t2", "a").take(0)
 		w.eventually("a loss", func() bool { return h.Err() != nil })
 		w.eventually("b is free", func() bool { // whatever is left of the hold is released
-			return !slices.ContainsFunc(slices.Collect(maps.Keys(w.fields())), func(f string) bool { return strings.Contains(f, h.Owner()) })
+			return !slices.ContainsFunc(slices.Collect(maps.Keys(w.fields())), func(f string) bool { return strings.Contains(f, h.ID()) })
 		})
 		if done, err := admin.ForceRelease(w.ctx, w.goGroup("a")); !done || err != nil {
 			t.Error(done, err)

@@ -64,7 +64,7 @@ func holderMain(text string) int {
 func (j holderJob) acquire(c *redlatch.Client) (string, context.Context, error) {
 	ctx := context.Background()
 	if j.Kind == peer.Permits {
-		p, err := semaphore.NewExpirable(c, j.Name, 0).TryAcquire(ctx, j.Wait)
+		p, err := semaphore.NewExpirable(c, j.Name, 0).TryAcquire(ctx, 1, j.Wait)
 		if err != nil {
 			return "", nil, err
 		}
@@ -74,7 +74,7 @@ func (j holderJob) acquire(c *redlatch.Client) (string, context.Context, error) 
 	if err != nil {
 		return "", nil, err
 	}
-	return h.Owner(), h.Context(), nil
+	return h.ID(), h.Context(), nil
 }
 
 // A holder is a Go process that holds the story's lock.

@@ -89,7 +89,7 @@ func javaMultiOverWhatGoHolds(t *testing.T, w *world) {
 		})
 		w.eventually("Java at work", func() bool { return name == names[0] || w.ownerOf(names[0]) == owner })
 		waiter.open()
-		w.owned(h.Owner(), name)
+		w.owned(h.ID(), name)
 		w.release(h)
 		waiter.returns()
 		w.owned(owner, names...)
@@ -120,13 +120,13 @@ func TestJavaRedLockOverWhatGoHolds(t *testing.T) {
 		if !j.try(2*short, long) { // of which it spends a third on the first
 			t.Fatal("Java does not get two of three")
 		}
-		w.owned(first.Owner(), names[0])
+		w.owned(first.ID(), names[0])
 		w.owned(owner, names[1:]...)
 		if _, err := w.member(names[1]).TryAcquire(w.ctx, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Go: Try of what Java's RedLock holds: %v, want ErrBusy", err)
 		}
 		j.unlock()
-		w.owned(first.Owner(), names[0])
+		w.owned(first.ID(), names[0])
 		w.owned("", names[1:]...)
 
 		second, err := w.member(names[2]).TryAcquire(w.ctx, 0)
@@ -162,7 +162,7 @@ func goMultiOverWhatJavaHolds(t *testing.T, w *world) {
 				w.eventually("Go keeps nothing", func() bool { return w.ownerOf(other) == "" })
 			}
 		}
-		var h *redlatch.MultiHold
+		var h *redlatch.Hold
 		waiter := w.start("Go: acquire", func() (err error) {
 			h, err = m.Acquire(w.ctx)
 			return err
@@ -265,7 +265,7 @@ func TestMultiOverTheDead(t *testing.T) {
 			t.Fatal("Java does not get what nobody holds")
 		}
 		m := redlatch.MultiLock(w.member(names[0]), w.member(names[1]), w.member(names[2]))
-		var h *redlatch.MultiHold
+		var h *redlatch.Hold
 		waiter := w.start("Go: acquire", func() (err error) {
 			h, err = m.Acquire(w.ctx)
 			return err
@@ -327,7 +327,7 @@ func TestMultisOfBoth(t *testing.T) {
 		j := w.javaMulti("t1", "m:c", "m:b")
 		other := redlatch.MultiLock(w.member("m:c"), w.member("m:b"))
 		var all []*waiting
-		for _, m := range []*redlatch.Multi{m, other} {
+		for _, m := range []*redlatch.Lock{m, other} {
 			all = append(all, w.start("Go: loop", func() error {
 				for range rounds {
 					if err := m.Do(w.ctx, func(context.Context) error { return add() }); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/semaphore"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
@@ -26,9 +27,9 @@ func (w *world) goPermits(opts ...redlatch.HoldOption) *semaphore.Expirable {
 }
 
 // goPermit acquires a permit in Go, which must be possible at once.
-func (w *world) goPermit(opts ...redlatch.HoldOption) *semaphore.Permit {
+func (w *world) goPermit(opts ...redlatch.HoldOption) *redlatch.Hold {
 	w.t.Helper()
-	p, err := w.goPermits(opts...).TryAcquire(w.ctx, generous)
+	p, err := w.goPermits(opts...).TryAcquire(w.ctx, 1, generous)
 	w.must(err)
 	return p
 }
@@ -83,7 +84,7 @@ func TestPermitsOfBoth(t *testing.T) { eachOf(t, peer.Permits, permitsOfBoth) }
 
 func permitsOfBoth(t *testing.T, w *world) {
 	s, j := w.goPermits(), w.javaSync("t1")
-	_, err := s.TryAcquire(w.ctx, 0)
+	_, err := s.TryAcquire(w.ctx, 1, 0)
 	w.is(err, redlatch.ErrUninitialized)
 	if j.call("tryAcquire", peer.Call{N: 1}).OK {
 		t.Error("Java has a permit of a semaphore that has none")
@@ -96,7 +97,7 @@ func permitsOfBoth(t *testing.T, w *world) {
 		t.Errorf("ids are %q and %q", id, g.ID())
 	}
 	w.given(0, g.ID(), id)
-	_, err = s.TryAcquire(w.ctx, 0)
+	_, err = s.TryAcquire(w.ctx, 1, 0)
 	w.is(err, redlatch.ErrBusy)
 	if j.call("tryAcquire", peer.Call{N: 1}).OK {
 		t.Error("Java has a permit too many")
@@ -151,7 +152,7 @@ func TestManyPermits(t *testing.T) {
 	eachOf(t, peer.Permits, func(t *testing.T, w *world) {
 		s, j := w.goPermits(redlatch.Lease(long)), w.javaSync("t1")
 		j.answers(true, "trySetPermits", 5)
-		many, err := s.AcquireMany(w.ctx, 3)
+		many, err := locktest.Each(s.Acquire(w.ctx, 3))
 		w.must(err)
 		defer runtime.KeepAlive(many) // what nobody can release any more is given back
 		var ids []string
@@ -221,7 +222,7 @@ func permitsWake(t *testing.T, w *world) {
 	waits := func(f func()) (got string) {
 		t.Helper()
 		waiter := w.sleeps(0, "Go: acquire", func() error {
-			p, err := s.Acquire(w.ctx)
+			p, err := s.Acquire(w.ctx, 1)
 			if err == nil {
 				got = p.ID()
 			}
@@ -250,9 +251,9 @@ func TestPermitsExpire(t *testing.T) {
 		w.yes(s.TrySetPermits(w.ctx, 1))
 		id := j.permit(short)
 		until := w.until(id)
-		var g *semaphore.Permit
+		var g *redlatch.Hold
 		w.sleeps(0, "Go: acquire", func() (err error) {
-			g, err = s.Acquire(w.ctx)
+			g, err = s.Acquire(w.ctx, 1)
 			return err
 		}).returns()
 		w.inTime("Go", until)
@@ -300,7 +301,7 @@ func TestPermitsOfTheDead(t *testing.T) {
 		dying := w.ownJava()
 		until := w.until(w.javaSync("t1").permit(short))
 		waiter := w.sleeps(0, "Go: acquire", func() error {
-			p, err := s.Acquire(w.ctx)
+			p, err := s.Acquire(w.ctx, 1)
 			if err == nil {
 				err = p.Release(w.ctx)
 			}
@@ -330,9 +331,9 @@ func TestPermitsCrowd(t *testing.T) {
 		w.yes(w.goPermits().TrySetPermits(w.ctx, room))
 		c := w.guests(room)
 		for i := range 3 {
-			var p *semaphore.Permit
+			var p *redlatch.Hold
 			c.member("Go "+strconv.Itoa(i), rounds,
-				func() (err error) { p, err = w.goPermits().Acquire(w.ctx); return err },
+				func() (err error) { p, err = w.goPermits().Acquire(w.ctx, 1); return err },
 				func() error { return errors.Join(p.Err(), p.Release(w.ctx)) })
 			j, ids := w.javaSync("t"+strconv.Itoa(i)), []string(nil)
 			c.member("Java "+strconv.Itoa(i), rounds,

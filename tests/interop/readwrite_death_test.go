@@ -20,9 +20,9 @@ func TestReadersRenewTheirOwn(t *testing.T) {
 		p := w.ownJavaWith(peer.Options{Addr: w.server.Addr(), Watchdog: watchdog})
 		w.javaSide("t1", peer.Read).take(0)
 		owner := w.javaOwner("t1")
-		javaKey, goKey := wire.ReadTimeout(w.name, owner, 1), wire.ReadTimeout(w.name, h.Owner(), 1)
+		javaKey, goKey := wire.ReadTimeout(w.name, owner, 1), wire.ReadTimeout(w.name, h.ID(), 1)
 		for end := time.Now().Add(watchdog + watchdog/2); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			w.alive(h.Owner())
+			w.alive(h.ID())
 			w.alive(owner)
 		}
 		p.Kill()

@@ -110,10 +110,10 @@ func TestReadersOfBoth(t *testing.T) {
 		for _, last := range []string{"Go", "Java"} {
 			j.take(0)
 			h := w.goTakes(peer.Read)
-			w.alive(h.Owner())
+			w.alive(h.ID())
 			w.alive(w.javaOwner("t1"))
 			again := w.goTakes(peer.Read)
-			w.alive(h.Owner())
+			w.alive(h.ID())
 			if locked, err := j.IsLocked(w.ctx); err != nil || !locked {
 				t.Errorf("Java: isLocked: %v, %v", locked, err)
 			}
@@ -121,10 +121,10 @@ func TestReadersOfBoth(t *testing.T) {
 			w.javaRefused(peer.Write)
 			if last == "Go" {
 				j.unlock()
-				w.lasts(h.Owner())
+				w.lasts(h.ID())
 				w.javaRefused(peer.Write)
 				w.release(h)
-				w.lasts(again.Owner())
+				w.lasts(again.ID())
 				w.javaRefused(peer.Write)
 				w.release(again)
 			} else {
@@ -175,7 +175,7 @@ func TestFirstGoReaderLeavesThenJava(t *testing.T) {
 			j.unlock()
 			w.alive(w.javaOwner("t1"))
 			j.unlock()
-			w.lasts(second.Owner())
+			w.lasts(second.ID())
 			w.javaRefused(peer.Write)
 		}
 		if err := second.Err(); err != nil {
@@ -190,12 +190,12 @@ func TestFirstGoReaderLeavesThenJava(t *testing.T) {
 func TestWriterOfEither(t *testing.T) {
 	reads(t, func(t *testing.T, w *world) {
 		h := w.goTakes(peer.Write)
-		w.holds(h.Owner(), "1")
+		w.holds(h.ID(), "1")
 		w.javaRefused(peer.Read)
 		w.javaRefused(peer.Write)
 		w.javaSide("t1", peer.Write).refusesUnlock()
 		w.javaSide("t1", peer.Read).refusesUnlock()
-		w.holds(h.Owner(), "1")
+		w.holds(h.ID(), "1")
 		w.release(h)
 		w.nothing()
 
@@ -280,7 +280,7 @@ func lastReaderWakesWriter(_ *testing.T, w *world) {
 	goWriter := w.goWaits()
 	jr.unlock()
 	w.inSoon(goWriter.waiting)
-	w.holds(goWriter.hold.Owner(), "1")
+	w.holds(goWriter.hold.ID(), "1")
 	w.release(goWriter.hold)
 	w.nothing()
 }
@@ -308,13 +308,13 @@ func goDowngradeWakesJavaReaders(t *testing.T, w *world) {
 	w.release(writer)
 	w.inSoon(all...)
 	m.told("1")
-	w.alive(reader.Owner())
+	w.alive(reader.ID())
 	w.refused(peer.Write)
 	w.javaRefused(peer.Write)
 	for i := range 2 {
 		w.javaSide(fmt.Sprintf("t%d", i), peer.Read).unlock()
 	}
-	w.alive(reader.Owner())
+	w.alive(reader.ID())
 	w.release(reader)
 	w.nothing()
 }
@@ -342,7 +342,7 @@ func TestJavaDowngradeLetsGoRead(t *testing.T) {
 		}
 		w.refused(peer.Write)
 		jr.unlock()
-		w.alive(h.Owner())
+		w.alive(h.ID())
 		w.release(h)
 		w.nothing()
 	})
@@ -358,7 +358,7 @@ func TestReadWriteNests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.holds(outer.Owner(), "2")
+		w.holds(outer.ID(), "2")
 		w.javaRefused(peer.Read)
 		w.release(inner)
 		w.javaRefused(peer.Read)
@@ -385,7 +385,7 @@ func TestReadWriteForce(t *testing.T) {
 		if ok, err := w.javaSide("t1", peer.Write).ForceUnlock(w.ctx); err != nil || ok {
 			t.Errorf("Java: forceUnlock of the writer while Go reads: %v, %v", ok, err)
 		}
-		w.alive(h.Owner())
+		w.alive(h.ID())
 		if ok, err := w.javaSide("t1", peer.Read).ForceUnlock(w.ctx); err != nil || !ok {
 			t.Errorf("Java: forceUnlock of readers: %v, %v", ok, err)
 		}

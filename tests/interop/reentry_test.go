@@ -19,12 +19,12 @@ func TestGoReenters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.holds(outer.Owner(), "2")
+		w.holds(outer.ID(), "2")
 		if j.try(0, 0) {
 			t.Fatal("Java got a lock that Go holds twice")
 		}
 		w.release(inner)
-		w.eventually("one hold less", func() bool { return maps.Equal(w.fields(), w.hash(outer.Owner(), "1")) })
+		w.eventually("one hold less", func() bool { return maps.Equal(w.fields(), w.hash(outer.ID(), "1")) })
 		if j.try(0, 0) {
 			t.Fatal("Java got a lock that Go still holds")
 		}
@@ -76,7 +76,7 @@ func TestNonReentrant(t *testing.T) {
 		if _, err := w.goLock().Acquire(h.Context()); !errors.Is(err, redlatch.ErrReentry) {
 			t.Errorf("Go: re-entry: %v, want ErrReentry", err)
 		}
-		w.holds(h.Owner(), "1")
+		w.holds(h.ID(), "1")
 		w.release(h)
 
 		j, owner := w.javaLock("t1"), w.javaOwner("t1")

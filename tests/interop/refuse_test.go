@@ -15,12 +15,12 @@ func TestGoHoldsJavaIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		j := w.javaLock("t1")
 		h := w.goHolds()
-		w.holds(h.Owner(), "1")
+		w.holds(h.ID(), "1")
 		if j.try(0, 0) {
 			t.Fatal("Java got a lock that Go holds")
 		}
 		j.refusesUnlock()
-		w.holds(h.Owner(), "1")
+		w.holds(h.ID(), "1")
 		if locked, err := j.IsLocked(w.ctx); err != nil || !locked {
 			t.Errorf("Java: isLocked: %v, %v", locked, err)
 		}
@@ -60,7 +60,7 @@ func TestJavaHoldsGoIsRefused(t *testing.T) {
 		j.unlock()
 		w.free()
 		h := w.goHolds()
-		w.holds(h.Owner(), "1")
+		w.holds(h.ID(), "1")
 		w.release(h)
 		w.free()
 	}, exclusive...)
@@ -93,7 +93,7 @@ func TestInfoTellsJavaFromGo(t *testing.T) {
 		j.unlock()
 
 		h := w.goHolds()
-		want = admin.Holder{Owner: h.Owner(), Client: w.goClient().ID(), Count: 1, Redlatch: true, Renewed: true}
+		want = admin.Holder{Owner: h.ID(), Client: w.goClient().ID(), Count: 1, Redlatch: true, Renewed: true}
 		got := holder(goWatchdog)
 		if got.By == "" || got.Since.IsZero() {
 			t.Errorf("Go: Info does not say who it is, or since when: %+v", got)
@@ -130,7 +130,7 @@ func TestWaitTime(t *testing.T) {
 				t.Error("Java got a lock that Go holds")
 			}
 		})
-		w.holds(h.Owner(), "1")
+		w.holds(h.ID(), "1")
 		w.release(h)
 
 		j.take(long)

@@ -37,7 +37,7 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 	pause()
 	unlocking := w.start("Java: unlock", func() error { return thrownOnly(j.Unlock(w.ctx)) })
 	w.inSoon(g.waiting)
-	w.holds(g.hold.Owner(), "1")
+	w.holds(g.hold.ID(), "1")
 	w.release(g.hold)
 	resume() // a new Redisson tries again until one acknowledges
 	unlocking.returns()
@@ -69,7 +69,7 @@ func noReplicaAcknowledges(t *testing.T, w *world) {
 	w.must(err)
 	resume()
 	trying.returns()
-	w.holds(h.Owner(), "1")
+	w.holds(h.ID(), "1")
 	if w.newest() && took > generous {
 		t.Errorf("Java gave the lock back only after %v", took)
 	}

@@ -29,7 +29,7 @@ func javaUnlockWakesGo(_ *testing.T, w *world) {
 	waiter := w.goWaits()
 	j.unlock()
 	w.inSoon(waiter.waiting)
-	w.holds(waiter.hold.Owner(), "1")
+	w.holds(waiter.hold.ID(), "1")
 	w.release(waiter.hold)
 	w.free()
 }

@@ -29,7 +29,7 @@ func TestGoWatchdogKeepsTheLockFromJava(t *testing.T) {
 		h := w.goHolds()
 		j := w.javaLock("t1")
 		waiter := w.javaWaits(j)
-		w.stays(h.Owner(), goWatchdog+goWatchdog/2)
+		w.stays(h.ID(), goWatchdog+goWatchdog/2)
 		waiter.open()
 		if err := h.Err(); err != nil {
 			t.Errorf("Go: the hold is over: %v", err)
@@ -68,7 +68,7 @@ func TestGoLeaseEndsJavaGetsIn(t *testing.T) {
 		j := w.javaLock("t1")
 		h := w.goHolds(redlatch.Lease(short))
 		waiter := w.javaWaits(j)
-		w.stays(h.Owner(), short/4)
+		w.stays(h.ID(), short/4)
 		waiter.open()
 		// Go releases what it no longer trusts: 10 ms + lease/50 before the end, and
 		// the end is counted from when it sent its request.
@@ -94,7 +94,7 @@ func TestJavaLeaseEndsGoGetsIn(t *testing.T) {
 		waiter := w.goWaits()
 		w.inAfterLease(waiter.waiting, 0)
 		j.refusesUnlock()
-		w.holds(waiter.hold.Owner(), "1")
+		w.holds(waiter.hold.ID(), "1")
 		w.release(waiter.hold)
 		w.free()
 	})

@@ -119,7 +119,7 @@ func watchFleet(t *testing.T, w *world) {
 	}
 	w.isSeen(map[string]string{
 		watchedPlain: "2 wait" + java("holder", "") + "; " + billing + " waits; 1 more",
-		watchedGo:    "1 wait; " + billing + " " + hold.Owner() + " of " + strings.Split(hold.Owner(), ":")[0] + ", redlatch true, has it ; 1 more",
+		watchedGo:    "1 wait; " + billing + " " + hold.ID() + " of " + strings.Split(hold.ID(), ":")[0] + ", redlatch true, has it ; 1 more",
 		watchedFair:  "1 wait" + java("holder", "") + "; redisson " + owners["queued"] + ", redlatch false, is in the queue",
 		watchedRead:  "0 wait" + java("holder", "read"),
 	})

@@ -199,29 +199,20 @@ func TestALeaseOrATokenIsAcknowledgedWhenALockIsHandedOn(t *testing.T) {
 	}
 }
 
-// kept is a hold or a permit that a watchdog keeps, or a lease.
-type kept interface {
-	Context() context.Context
-	Err() error
-	Expires() time.Time
-	Release(ctx context.Context) error
-	Extend(ctx context.Context, d time.Duration) error
-}
-
 // keepers acquire something that lasts.
-func keepers(w *locktest.World, c *redlatch.Client) map[string]func(opts ...redlatch.HoldOption) kept {
-	all := map[string]func(opts ...redlatch.HoldOption) kept{
-		"permit": func(opts ...redlatch.HoldOption) kept {
+func keepers(w *locktest.World, c *redlatch.Client) map[string]func(opts ...redlatch.HoldOption) *redlatch.Hold {
+	all := map[string]func(opts ...redlatch.HoldOption) *redlatch.Hold{
+		"permit": func(opts ...redlatch.HoldOption) *redlatch.Hold {
 			s := semaphore.NewExpirable(c, "permits", 0)
 			_, err := s.TrySetPermits(bg, 1)
 			w.OK(err)
-			p, err := semaphore.NewExpirable(c, s.Name(), 0, opts...).Acquire(bg)
+			p, err := semaphore.NewExpirable(c, s.Name(), 0, opts...).Acquire(bg, 1)
 			w.OK(err)
 			return p
 		},
 	}
 	for kind, of := range locktest.MemberKinds {
-		all[kind] = func(opts ...redlatch.HoldOption) kept {
+		all[kind] = func(opts ...redlatch.HoldOption) *redlatch.Hold {
 			l := of(c, kind)
 			for _, o := range opts {
 				l = locktest.With(l, o)
@@ -248,7 +239,7 @@ func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 			},
 			Lost: func(observe.LostEvent) { lost.Add(1) },
 		})
-		holds := map[string]kept{}
+		holds := map[string]*redlatch.Hold{}
 		for kind, acquire := range keepers(w, c) {
 			holds[kind] = acquire()
 		}
@@ -281,7 +272,7 @@ func TestAHoldIsTrustedNoLongerThanReplicasKnowIt(t *testing.T) {
 func TestAHoldOutlivesReplicasThatAreSilentForAWhile(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
-		holds := map[string]kept{}
+		holds := map[string]*redlatch.Hold{}
 		for kind, acquire := range keepers(w, c) {
 			holds[kind] = acquire()
 		}
@@ -304,7 +295,7 @@ func TestRenewalsDoNotWaitForReplicasUnlessAskedTo(t *testing.T) {
 	for _, policy := range []redlatch.Acks{redlatch.AckAny, redlatch.AckBestEffort} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			c, d := w.Acking(redlatch.Config{Acks: policy}, 1, 1)
-			holds := map[string]kept{}
+			holds := map[string]*redlatch.Hold{}
 			for kind, acquire := range keepers(w, c) {
 				holds[kind] = acquire()
 			}
@@ -335,7 +326,7 @@ func TestALossIsToldWithoutReplicas(t *testing.T) {
 			if lease {
 				opts = append(opts, redlatch.Lease(time.Hour))
 			}
-			holds := map[string]kept{}
+			holds := map[string]*redlatch.Hold{}
 			for kind, acquire := range keepers(w, c) {
 				holds[kind] = acquire(opts...)
 			}
@@ -363,20 +354,18 @@ func TestAnExtensionThatIsNotAcknowledgedDoesNotCount(t *testing.T) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1, Prefix: "app:"}, 1, 1)
 		for kind, acquire := range keepers(w, c) {
 			d.Follow(1, 1)
-			h, name := acquire(redlatch.Lease(10*time.Second)), "permits"
-			if h, ok := h.(*redlatch.Hold); ok {
-				name = h.Name()
-			}
+			h := acquire(redlatch.Lease(10 * time.Second))
 			d.Follow(1, 0)
 			before := h.Expires()
+			name := h.Name()
 			w.WantAck(h.Extend(bg, time.Minute), name, 0, 1)
 			if h.Expires() != before || h.Err() != nil {
 				t.Errorf("%s: trusted for %v more than before, %v", kind, h.Expires().Sub(before), h.Err())
 			}
-			if p, ok := h.(*semaphore.Permit); ok {
-				w.WantAck(semaphore.NewExpirable(c, "permits", 0).Extend(bg, p.ID(), time.Minute), name, 0, 1)
+			if kind == "permit" {
+				w.WantAck(semaphore.NewExpirable(c, "permits", 0).Extend(bg, h.ID(), time.Minute), name, 0, 1)
 				d.Follow(1, 1)
-				w.OK(semaphore.NewExpirable(c, "permits", 0).Extend(bg, p.ID(), time.Minute))
+				w.OK(semaphore.NewExpirable(c, "permits", 0).Extend(bg, h.ID(), time.Minute))
 			} else {
 				d.Follow(1, 1)
 				w.OK(h.Extend(bg, time.Minute))

@@ -324,16 +324,16 @@ func TestAReleaseThatReplicasDoNotKnowIsReportedAndNotRepeated(t *testing.T) {
 
 // So it is with permits that have ids, however they are released.
 func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
-	for name, release := range map[string]func(s *semaphore.Expirable, p *semaphore.Permit) error{
-		"itself": func(_ *semaphore.Expirable, p *semaphore.Permit) error { return p.Release(bg) },
-		"by id":  func(s *semaphore.Expirable, p *semaphore.Permit) error { return s.Release(bg, p.ID()) },
-		"detached": func(_ *semaphore.Expirable, p *semaphore.Permit) error {
+	for name, release := range map[string]func(s *semaphore.Expirable, p *redlatch.Hold) error{
+		"itself": func(_ *semaphore.Expirable, p *redlatch.Hold) error { return p.Release(bg) },
+		"by id":  func(s *semaphore.Expirable, p *redlatch.Hold) error { return s.Release(bg, p.ID()) },
+		"detached": func(_ *semaphore.Expirable, p *redlatch.Hold) error {
 			if _, err := p.Detach(); err != nil {
 				return err
 			}
 			return p.Release(bg)
 		},
-		"by one who leaves": func(_ *semaphore.Expirable, p *semaphore.Permit) error {
+		"by one who leaves": func(_ *semaphore.Expirable, p *redlatch.Hold) error {
 			ctx, cancel := context.WithCancel(bg)
 			defer time.AfterFunc(time.Millisecond, cancel).Stop()
 			if err := p.Release(ctx); !errors.Is(err, context.Canceled) {
@@ -349,7 +349,7 @@ func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
 					s := semaphore.NewExpirable(c, "name", 0)
 					_, err := s.TrySetPermits(bg, 3)
 					w.OK(err)
-					ps, err := semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Hour)).AcquireMany(bg, 2)
+					ps, err := locktest.Each(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Hour)).Acquire(bg, 2))
 					w.OK(err)
 					d.Takes()
 					w.OK(release(s, ps[0])) // replicas know this one
@@ -419,7 +419,7 @@ func TestPermitsWithIDsThatReplicasDoNotKnowAreGivenBackOnce(t *testing.T) {
 			if i == 1 {
 				ctx = left
 			}
-			asking = append(asking, locktest.Later(func() error { _, err := s.Acquire(ctx); return err }))
+			asking = append(asking, locktest.Later(func() error { _, err := s.Acquire(ctx, 1); return err }))
 			synctest.Wait()
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -437,7 +437,7 @@ func TestPermitsWithIDsThatReplicasDoNotKnowAreGivenBackOnce(t *testing.T) {
 				t.Fatalf("%d free, %d given", free, given)
 			}
 		}
-		ps, err := s.AcquireMany(bg, 3)
+		ps, err := locktest.Each(s.Acquire(bg, 3))
 		w.OK(err)
 		time.Sleep(4 * time.Minute) // whatever is released again and again
 		for _, p := range ps {

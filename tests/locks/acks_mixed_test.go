@@ -64,7 +64,7 @@ func TestAMemberThatIsNotAcknowledgedHasNoVote(t *testing.T) {
 				} else {
 					w.OK(err)
 					time.Sleep(2 * time.Second)
-					if n := len(h.Holds()); n != 3-mute {
+					if n := len(h.Members()); n != 3-mute {
 						t.Errorf("%d members, %d are mute", n, mute)
 					}
 					if w.Server.Exists("lock-0") != (mute == 0) {

@@ -48,7 +48,7 @@ func takingLock(name string, of func(c *redlatch.Client) *redlatch.Lock, opts ..
 	}}
 }
 
-func takingMulti(name string, of func(cs []*redlatch.Client) *redlatch.Multi) taking {
+func takingMulti(name string, of func(cs []*redlatch.Client) *redlatch.Lock) taking {
 	return taking{name: name, take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
 		m := of(cs)
 		h, err := m.TryAcquire(ctx, waitOf(once))
@@ -74,16 +74,16 @@ func takings() (all []taking) {
 			redlatch.Fenced(), redlatch.Lease(time.Minute)),
 		takingLock("read with a lease", func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("name").Read() }, redlatch.Lease(time.Minute)),
 		takingLock("write before readers", func(c *redlatch.Client) *redlatch.Lock { return c.ReadWriteLock("name").PreferWriters().Write() }),
-		takingMulti("multi together", func(cs []*redlatch.Client) *redlatch.Multi {
+		takingMulti("multi together", func(cs []*redlatch.Client) *redlatch.Lock {
 			return redlatch.MultiLock(cs[0].Lock("a"), cs[0].Lock("b"), redisson.SpinLock(cs[0], "c", nil))
 		}),
-		takingMulti("multi one by one", func(cs []*redlatch.Client) *redlatch.Multi {
+		takingMulti("multi one by one", func(cs []*redlatch.Client) *redlatch.Lock {
 			return redlatch.MultiLock(cs[0].FairLock("a"), cs[0].Lock("b", redlatch.Fenced()), cs[0].ReadWriteLock("c").Write())
 		}),
-		takingMulti("multi of several clients", func(cs []*redlatch.Client) *redlatch.Multi {
+		takingMulti("multi of several clients", func(cs []*redlatch.Client) *redlatch.Lock {
 			return redlatch.MultiLock(cs[0].Lock("a"), cs[1].Lock("b"), cs[2].Lock("c"))
 		}),
-		takingMulti("red", func(cs []*redlatch.Client) *redlatch.Multi {
+		takingMulti("red", func(cs []*redlatch.Client) *redlatch.Lock {
 			return redlatch.RedLock(cs[0].Lock("a"), cs[1].Lock("b"), cs[2].Lock("c"))
 		}),
 		taking{
@@ -106,7 +106,7 @@ func takings() (all []taking) {
 			},
 			take: func(cs []*redlatch.Client, ctx context.Context, once bool) (func(context.Context) error, error) {
 				s := semaphore.NewExpirable(cs[0], "name", 0)
-				ps, err := s.TryAcquireMany(ctx, 2, waitOf(once))
+				ps, err := locktest.Each(s.TryAcquire(ctx, 2, waitOf(once)))
 				return func(ctx context.Context) error {
 					var errs []error
 					for _, p := range ps {
@@ -282,12 +282,12 @@ func TestWhatReplicasAreAskedFor(t *testing.T) {
 			e := semaphore.NewExpirable(c, "expirable", 0)
 			_, err = e.TrySetPermits(bg, 1)
 			w.OK(err)
-			p, err := e.Acquire(bg)
+			p, err := e.Acquire(bg, 1)
 			w.OK(err)
 			r := w.Acquire(bg, rw.Read())
 			time.Sleep(11 * time.Second) // renewals
 			w.OK(errors.Join(m.Release(bg), r.Release(bg), g.Release(bg), s.Release(bg, 1), p.Release(bg)))
-			p, err = e.Acquire(bg)
+			p, err = e.Acquire(bg, 1)
 			w.OK(err)
 			w.OK(e.Release(bg, p.ID()))
 			counted := latch.New(c, "latch")

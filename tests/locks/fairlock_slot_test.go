@@ -53,7 +53,7 @@ func TestTheWaitersOfAFairLockLiveWhileTheyAreOnlyToldToTryAgain(t *testing.T) {
 		for _, wait := range waits {
 			all.Go(func() {
 				h := w.Got(wait)
-				had = append(had, h.Owner())
+				had = append(had, h.ID())
 				w.Release(h)
 			})
 		}

@@ -118,7 +118,7 @@ func TestTryOfAFairLockNeverQueuesAndOvertakesNobody(t *testing.T) {
 		h := w.Acquire(bg, a.FairLock("orders"))
 		_, err := c.FairLock("orders").TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
-		if !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.TTL <= 0 {
+		if !errors.As(err, &busy) || busy.Owner != h.ID() || busy.TTL <= 0 {
 			t.Errorf("Try of a held lock: %v", err)
 		}
 		if _, err := c.FairLock("orders").TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
@@ -153,7 +153,7 @@ func TestAFairLockIsReenteredWithoutQueueingAndReleasedOnce(t *testing.T) {
 		outer := w.Acquire(bg, l)
 		next := w.Waiting(bg, other.FairLock("orders"))
 		inner := w.Acquire(outer.Context(), l)
-		if w.Count(inner) != "2" || inner.Owner() != outer.Owner() {
+		if w.Count(inner) != "2" || inner.ID() != outer.ID() {
 			t.Fatalf("count %s", w.Count(inner))
 		}
 		w.Release(outer)

@@ -72,8 +72,8 @@ func TestATokenOutlastsTheHoldWhoeverHasTheLockNext(t *testing.T) {
 		synctest.Wait()
 		w.Release(inner)
 		w.Release(h)
-		if n := <-next; n.Owner() != h.Owner() || n.Token() != 0 {
-			t.Errorf("it was not passed on: %s to %s, whose token is %d", h.Owner(), n.Owner(), n.Token())
+		if n := <-next; n.ID() != h.ID() || n.Token() != 0 {
+			t.Errorf("it was not passed on: %s to %s, whose token is %d", h.ID(), n.ID(), n.Token())
 		} else {
 			w.Release(n)
 		}

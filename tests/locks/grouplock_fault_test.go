@@ -176,7 +176,7 @@ func wantHeldInGroup(w *locktest.World, h *redlatch.Hold, count int) {
 	}
 	n := 0
 	for _, holder := range info.Holders {
-		if holder.Owner == h.Owner() {
+		if holder.Owner == h.ID() {
 			n++
 			if holder.Count != count || holder.TTL < time.Until(until) {
 				w.Errorf("%+v; want a count of %d and %v or more", holder, count, time.Until(until))
@@ -184,7 +184,7 @@ func wantHeldInGroup(w *locktest.World, h *redlatch.Hold, count int) {
 		}
 	}
 	if n != 2 {
-		w.Errorf("%d values are held by %s: %+v", n, h.Owner(), info)
+		w.Errorf("%d values are held by %s: %+v", n, h.ID(), info)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestGroupFieldsAreThoseThatRedissonWrites(t *testing.T) {
 			now := time.Now()
 			h := w.Acquire(bg, redisson.GroupLock(c, v.Name, step.Values))
 			want := map[string]string{}
-			expand := strings.NewReplacer("<uuid>:<t1>", h.Owner(), "<now>+30000", strconv.FormatInt(now.Add(30*time.Second).UnixMilli(), 10))
+			expand := strings.NewReplacer("<uuid>:<t1>", h.ID(), "<now>+30000", strconv.FormatInt(now.Add(30*time.Second).UnixMilli(), 10))
 			for field, value := range step.After[v.Name].Fields {
 				want[expand.Replace(field)] = expand.Replace(value)
 			}
@@ -103,15 +103,15 @@ func TestGroupValuesAreASet(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"b", "a", "b"}))
-		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
+		wantGroup(w, "g", held(h.ID(), 1, time.Now().Add(31*time.Second), "a", "b"))
 		inner, err := redisson.GroupLock(c, "g", []string{"a", "b"}).TryAcquire(h.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantGroup(w, "g", held(h.Owner(), 2, time.Now().Add(31*time.Second), "a", "b"))
+		wantGroup(w, "g", held(h.ID(), 2, time.Now().Add(31*time.Second), "a", "b"))
 		w.Release(inner)
 		synctest.Wait()
-		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "a", "b"))
+		wantGroup(w, "g", held(h.ID(), 1, time.Now().Add(31*time.Second), "a", "b"))
 		w.Release(h)
 		wantGroup(w, "g", map[string]string{})
 		if _, err := redisson.GroupLock(c, "g", nil).Acquire(bg); err == nil || !strings.Contains(err.Error(), "at least one") {
@@ -133,7 +133,7 @@ func TestGroupTakesAllOrNone(t *testing.T) {
 		before := groupFields(w, "g")
 		_, err := redisson.GroupLock(b, "g", []string{"y", "z"}).TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
-		if !errors.As(err, &busy) || busy.Owner != h.Owner() || busy.TTL > 31*time.Second || busy.TTL < 30*time.Second {
+		if !errors.As(err, &busy) || busy.Owner != h.ID() || busy.TTL > 31*time.Second || busy.TTL < 30*time.Second {
 			t.Fatalf("%v", err)
 		}
 		wantGroup(w, "g", before)
@@ -148,7 +148,7 @@ func TestGroupTakesAllOrNone(t *testing.T) {
 		if waited := time.Since(start); waited > 10*time.Millisecond {
 			t.Errorf("woken after %v", waited)
 		}
-		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(31*time.Second), "y", "z"))
+		wantGroup(w, "g", held(h.ID(), 1, time.Now().Add(31*time.Second), "y", "z"))
 		w.Release(h)
 	})
 }
@@ -254,7 +254,7 @@ func TestGroupWatchdogRenewsEveryValue(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, v := range []string{"a", "b"} {
-				expiry, _ := wire.GroupFields(wire.GroupField(v), h.Owner())
+				expiry, _ := wire.GroupFields(wire.GroupField(v), h.ID())
 				ms, err := strconv.ParseInt(w.Server.HGet("g", expiry), 10, 64)
 				if left := time.Until(time.UnixMilli(ms)); err != nil || left < 20*time.Second || left > 31*time.Second {
 					t.Fatalf("%s: %v left, %v", v, left, err)
@@ -323,7 +323,7 @@ func TestGroupHoldIsLostWithAnyOfItsValues(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a", "b"}))
 		f := wire.GroupField("a") // as Redisson's forceUnlock does it
-		expiry, entered := wire.GroupFields(f, h.Owner())
+		expiry, entered := wire.GroupFields(f, h.ID())
 		for _, field := range []string{f, expiry, entered} {
 			w.Server.HDel("g", field)
 		}
@@ -358,7 +358,7 @@ func TestGroupForceRelease(t *testing.T) {
 			t.Errorf("another hold of the group: %v", err)
 		}
 		synctest.Wait()
-		wantGroup(w, "g", held(c.Owner(), 1, acquired.Add(31*time.Second), "c"))
+		wantGroup(w, "g", held(c.ID(), 1, acquired.Add(31*time.Second), "c"))
 		if done, err := admin.ForceRelease(bg, redisson.GroupLock(b, "g", []string{"b", "j"})); done || err != nil {
 			t.Error(done, err)
 		}
@@ -382,8 +382,8 @@ func TestGroupInfo(t *testing.T) {
 			t.Fatalf("%+v, %v", info, err)
 		}
 		for i, want := range []admin.Holder{
-			{Owner: h.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "a", By: who.String(), Since: start, Renewed: true},
-			{Owner: other.Owner(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "c", By: who.String(), Since: start, Renewed: true},
+			{Owner: h.ID(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "a", By: who.String(), Since: start, Renewed: true},
+			{Owner: other.ID(), Client: c.ID(), Count: 1, Redlatch: true, TTL: 30 * time.Second, Value: "c", By: who.String(), Since: start, Renewed: true},
 		} {
 			if info.Holders[i] != want {
 				t.Errorf("got %+v, want %+v", info.Holders[i], want)
@@ -412,7 +412,7 @@ func TestGroupAllowsForRedissonsClock(t *testing.T) {
 			t.Errorf("waited %v", waited)
 		}
 		// Nothing is left of the one whose time was over.
-		wantGroup(w, "g", held(h.Owner(), 1, time.Now().Add(32*time.Second), "a"))
+		wantGroup(w, "g", held(h.ID(), 1, time.Now().Add(32*time.Second), "a"))
 		w.Release(h)
 	})
 }
@@ -439,8 +439,8 @@ func TestGroupUnderWithOwner(t *testing.T) {
 		h := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"a"}))
 		other := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"b"})) // not the same lock
 		again := w.Acquire(ctx, redisson.GroupLock(c, "g", []string{"a"}))
-		if again.Owner() != h.Owner() || other.Owner() == h.Owner() {
-			t.Errorf("owners %s, %s, %s", h.Owner(), again.Owner(), other.Owner())
+		if again.ID() != h.ID() || other.ID() == h.ID() {
+			t.Errorf("owners %s, %s, %s", h.ID(), again.ID(), other.ID())
 		}
 		for _, h := range []*redlatch.Hold{h, other, again} {
 			w.Release(h)
@@ -524,7 +524,7 @@ func TestGroupReentryFindsALoss(t *testing.T) {
 		h := w.Acquire(bg, redisson.GroupLock(c, "g", []string{"a", "b"}))
 		until := time.Now().Add(time.Hour)
 		theirs := held(locktest.JavaA+":7", 1, until, "a")
-		expiry, entered := wire.GroupFields(wire.GroupField("a"), h.Owner())
+		expiry, entered := wire.GroupFields(wire.GroupField("a"), h.ID())
 		w.Server.HDel("g", expiry)
 		w.Server.HDel("g", entered)
 		for field, value := range theirs {

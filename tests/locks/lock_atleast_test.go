@@ -67,7 +67,7 @@ func TestAReplicaWhoseClockIsLateDoesNotRunAShortJobAgain(t *testing.T) {
 					default:
 						t.Fatalf("nobody has it %v after its acquisition", time.Since(start))
 					}
-					if first.Owner() == h.Owner() {
+					if first.ID() == h.ID() {
 						t.Error("it was passed on")
 					}
 					w.Release(first)
@@ -282,7 +282,7 @@ func TestMinHoldIsRefusedWhereNothingStays(t *testing.T) {
 			},
 			"negative": func() error { _, err := c.Lock("a", redlatch.MinHold(-time.Second)).Acquire(bg); return err },
 			"striped": func() error {
-				return c.StripedLock("a", 2, redlatch.MinHold(1<<62)).For("x").ReleaseOwner(bg, c.ID()+":1")
+				return c.StripedLock("a", 2, redlatch.MinHold(1<<62)).For("x").ReleaseID(bg, c.ID()+":1")
 			},
 			"lease": func() error { _, err := c.Lock("a", stay, redlatch.Lease(time.Second/2)).Acquire(bg); return err },
 			"spin": func() error {

@@ -24,7 +24,7 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				first, others := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 				h := w.Acquire(bg, locktest.With(lock(first), redlatch.Lease(time.Minute)))
-				owner := h.Owner()
+				owner := h.ID()
 				w.OK(first.Close())
 				ttl := func(want time.Duration) {
 					t.Helper()
@@ -34,9 +34,9 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 				}
 				ttl(time.Minute)
 				l := lock(w.Client(redlatch.Config{}))
-				w.OK(l.ExtendOwner(bg, owner, time.Second)) // which cuts nothing short
+				w.OK(l.ExtendID(bg, owner, time.Second)) // which cuts nothing short
 				ttl(time.Minute)
-				w.OK(l.ExtendOwner(bg, owner, time.Hour))
+				w.OK(l.ExtendID(bg, owner, time.Hour))
 				ttl(time.Hour)
 
 				var next *redlatch.Hold
@@ -46,22 +46,22 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 				})
 				time.Sleep(time.Minute)
 				start := time.Now()
-				w.OK(l.ReleaseOwner(bg, owner))
+				w.OK(l.ReleaseID(bg, owner))
 				w.OK(<-got)
 				if d := time.Since(start); name != "spin" && d > 10*time.Millisecond {
 					t.Errorf("the next one got it after %v", d)
 				}
-				w.WantErr(l.ReleaseOwner(bg, owner), redlatch.ErrNotHeld)
-				w.WantErr(l.ExtendOwner(bg, owner, time.Hour), redlatch.ErrNotHeld)
+				w.WantErr(l.ReleaseID(bg, owner), redlatch.ErrNotHeld)
+				w.WantErr(l.ExtendID(bg, owner, time.Hour), redlatch.ErrNotHeld)
 				w.OK(next.Err())
 				w.Release(next)
 
 				h = w.Acquire(bg, l)
 				for what, bad := range map[string]error{
-					"own":      l.ReleaseOwner(bg, h.Owner()),
-					"no owner": l.ReleaseOwner(bg, "42"),
-					"empty":    l.ExtendOwner(bg, "", time.Second),
-					"lease":    l.ExtendOwner(bg, owner, 0),
+					"own":      l.ReleaseID(bg, h.ID()),
+					"no owner": l.ReleaseID(bg, "42"),
+					"empty":    l.ExtendID(bg, "", time.Second),
+					"lease":    l.ExtendID(bg, owner, 0),
 				} {
 					if bad == nil {
 						t.Errorf("%s is accepted", what)
@@ -69,12 +69,12 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 				}
 				w.Release(h)
 				w.OK(w.Server.Set("deploy", "of somebody else"))
-				for _, err := range []error{l.ReleaseOwner(bg, owner), l.ExtendOwner(bg, owner, time.Hour)} {
+				for _, err := range []error{l.ReleaseID(bg, owner), l.ExtendID(bg, owner, time.Hour)} {
 					if err == nil || !strings.Contains(err.Error(), `"deploy" is a string`) {
 						t.Errorf("a key of another type: %v", err)
 					}
 				}
-				err := l.ExtendOwner(bg, owner, time.Hour)
+				err := l.ExtendID(bg, owner, time.Hour)
 				if code := driver.Failure(err).Code; code != "WRONGTYPE" || !strings.Contains(err.Error(), "WRONGTYPE") {
 					t.Errorf("code %q of %v, want WRONGTYPE", code, err)
 				}
@@ -84,7 +84,7 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		h := w.Acquire(bg, a.ReadWriteLock("deploy").Write())
-		if err := b.ReadWriteLock("deploy").Write().ReleaseOwner(bg, h.Owner()); err == nil {
+		if err := b.ReadWriteLock("deploy").Write().ReleaseID(bg, h.ID()); err == nil {
 			t.Error("a side of a read-write lock is accepted")
 		}
 		w.Release(h)
@@ -96,10 +96,10 @@ func TestAnExtensionByItsOwnerThatReplicasDoNotKnowDoesNotCount(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("deploy", redlatch.Lease(time.Minute)))
 		c, replicas := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 2}, 2, 0)
-		w.WantAck(c.Lock("deploy").ExtendOwner(bg, h.Owner(), time.Hour), "deploy", 0, 2)
-		w.WantErr(c.Lock("deploy").ExtendOwner(bg, h.Owner()+"7", time.Hour), redlatch.ErrNotHeld)
+		w.WantAck(c.Lock("deploy").ExtendID(bg, h.ID(), time.Hour), "deploy", 0, 2)
+		w.WantErr(c.Lock("deploy").ExtendID(bg, h.ID()+"7", time.Hour), redlatch.ErrNotHeld)
 		replicas.Follow(2, 2)
-		w.OK(c.Lock("deploy").ExtendOwner(bg, h.Owner(), time.Hour))
+		w.OK(c.Lock("deploy").ExtendID(bg, h.ID(), time.Hour))
 		w.Release(h)
 	})
 }

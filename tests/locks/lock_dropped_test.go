@@ -23,8 +23,8 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 	dropped := make(chan observe.DroppedEvent, 100)
 	w := locktest.InRealTime(t)
 	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
-	several := func(name string) *redlatch.MultiHold { return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock(name))) }
-	permit := func(name string) *semaphore.Permit {
+	several := func(name string) *redlatch.Hold { return w.Acquire(bg, redlatch.MultiLock(c.Lock(name))) }
+	permit := func(name string) *redlatch.Hold {
 		s := semaphore.NewExpirable(c, name, 0)
 		if _, err := s.TrySetPermits(bg, 1); err != nil {
 			t.Fatal(err)
@@ -36,8 +36,8 @@ func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 		"hold With":          w.Acquire(bg, c.Lock("hold With")).With(bg),
 		"multi Context":      several("multi Context").Context(),
 		"multi With":         several("multi With").With(bg),
-		"member Context":     several("member Context").Holds()[0].Context(),
-		"member With":        several("member With").Holds()[0].With(bg),
+		"member Context":     several("member Context").Members()[0].Context(),
+		"member With":        several("member With").Members()[0].With(bg),
 		"permit Context":     permit("permit Context").Context(),
 		"permit With":        permit("permit With").With(bg),
 		"read hold Context":  w.Acquire(bg, c.ReadWriteLock("read hold Context").Read()).Context(),

@@ -88,7 +88,7 @@ func TestAMessageAloneRevokesNothing(t *testing.T) {
 		before := runtime.NumGoroutine()
 		const messages = 10000
 		for i := range messages {
-			owner := h.Owner()
+			owner := h.ID()
 			if i%2 == 0 {
 				owner += "1" // nobody's
 			}

@@ -168,7 +168,11 @@ func TestHoldFrom(t *testing.T) {
 			defer cancel()
 			want("a context made of Do's", below, "orders")
 			w.OK(redlatch.MultiLock(c.Lock("a"), c.Lock("b")).Do(below, func(ctx context.Context) error {
-				want("a MultiHold inside", ctx, "orders")
+				want("a MultiLock inside", ctx, "a,b")
+				return nil
+			}))
+			w.OK(w.Permits(c, 2).Do(below, 2, func(ctx context.Context) error {
+				want("permits inside", ctx, locktest.Pool)
 				return nil
 			}))
 			return c.Lock("inside").Do(below, func(ctx context.Context) error {

@@ -50,7 +50,7 @@ func TestEveryLossIsOneEvent(t *testing.T) {
 				if len(events) != 1 {
 					t.Fatalf("%d events: %+v", len(events), events)
 				}
-				if e := events[0]; e.Err.Reason != reason || e.Err.Owner != h.Owner() || e.Held < lasted || e.Held > lasted+time.Second || e.Site == "" {
+				if e := events[0]; e.Err.Reason != reason || e.Err.Owner != h.ID() || e.Held < lasted || e.Held > lasted+time.Second || e.Site == "" {
 					t.Errorf("after %v: %+v, %+v", lasted, e, e.Err)
 				}
 				if at := events[0].Err.Confirmed; at.Before(start) || lostAt.Sub(at) > 30*time.Second || at.After(lostAt) {

@@ -84,7 +84,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			l.Server.SetError("LOADING Redis is loading the dataset in memory")
 			<-h.Context().Done()
 			l.Server.SetError("")
-			return h.Owner()
+			return h.ID()
 		}, map[string]any{
 			"name": "orders", "kind": "lock", "reason": "expired", "why": expired, "watchdog": true, "lease": watchdog,
 			"held": 10*time.Second + trusted, "late": 0, "unconfirmed_for": trusted, "renewal_err": true,
@@ -92,7 +92,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 		"its Lease is over": {0, func(l *losses, c *redlatch.Client) string {
 			h := l.Acquire(bg, c.FairLock("orders", redlatch.Lease(10*time.Second)))
 			<-h.Context().Done()
-			return h.Owner()
+			return h.ID()
 		}, map[string]any{
 			"name": "orders", "kind": "fair lock", "reason": "lease over", "why": "its Lease was over before it was released or extended", "watchdog": false, "lease": 10 * time.Second,
 			"held": 9790 * time.Millisecond, "late": 0, "unconfirmed_for": 9790 * time.Millisecond,
@@ -101,7 +101,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			h := l.Acquire(bg, c.Lock("orders", redlatch.Fenced()))
 			l.Server.Del("orders")
 			<-h.Context().Done()
-			return h.Owner()
+			return h.ID()
 		}, map[string]any{
 			"name": "orders", "kind": "fenced lock", "reason": "gone", "why": gone, "watchdog": true, "lease": watchdog, "token": 1,
 			"held": 10 * time.Second, "late": 0, "unconfirmed_for": 10 * time.Second,
@@ -113,7 +113,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 				l.Errorf("%v, %v", ok, err)
 			}
 			<-h.Context().Done()
-			return h.Owner()
+			return h.ID()
 		}, map[string]any{
 			"name": "orders", "kind": "read-write lock", "mode": "write", "reason": "revoked", "why": "it was released by force",
 			"watchdog": true, "lease": watchdog, "held": 12 * time.Second, "late": 0, "unconfirmed_for": 2 * time.Second,
@@ -124,7 +124,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 				return err.Error()
 			}
 			<-h.Context().Done()
-			return h.Holds()[0].Owner()
+			return h.Members()[0].ID()
 		}, map[string]any{
 			"name": "orders", "kind": "lock", "one_of_several": true, "reason": "max hold", "why": "it was held for Config.MaxHold",
 			"watchdog": true, "lease": watchdog, "held": 65 * time.Second, "late": 0, "unconfirmed_for": 5 * time.Second,
@@ -134,7 +134,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			l.Acquire(bg, read)
 			h := l.Acquire(bg, locktest.With(read, redlatch.Lease(2*time.Second)))
 			<-h.Context().Done()
-			return h.Owner()
+			return h.ID()
 		}, map[string]any{
 			"name": "orders", "kind": "read-write lock", "mode": "read", "reason": "lease over", "why": "its Lease was over before it was released or extended",
 			"watchdog": false, "lease": 2 * time.Second, "held": 1950 * time.Millisecond, "late": 0, "unconfirmed_for": 1950 * time.Millisecond,
@@ -154,7 +154,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			l.Server.Del("orders")
 			l.WantErr(h.Release(bg), redlatch.ErrLost)
 			l.WantErr(h.Release(bg), redlatch.ErrNotHeld)
-			return h.Owner()
+			return h.ID()
 		}, map[string]any{
 			"name": "orders", "kind": "fenced lock", "reason": "gone", "why": gone, "watchdog": true, "lease": watchdog, "token": 1,
 			"held": 2 * time.Second, "late": 0, "unconfirmed_for": 2 * time.Second,
@@ -232,7 +232,7 @@ func TestAFailureBeforeAConfirmationIsNotTold(t *testing.T) {
 }
 
 // Readers of a process share what they read, and holds of a nest their owner: of all that are lost together some were acquired by
-// a Multi, and others were not.
+// a MultiLock, and others were not.
 func TestOnlyWhatAMultiHasAcquiredIsToldAsOneOfSeveral(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		start, told := time.Now(), map[bool][]string{}
@@ -240,11 +240,11 @@ func TestOnlyWhatAMultiHasAcquiredIsToldAsOneOfSeveral(t *testing.T) {
 			told[e.Several] = append(told[e.Several], e.Err.Name+" at "+e.At.Add(-e.Held).Sub(start).String())
 		}})
 		read := c.ReadWriteLock("orders").Read()
-		several := w.AcquireMulti(bg, redlatch.MultiLock(read, c.Lock("stock")))
+		several := w.Acquire(bg, redlatch.MultiLock(read, c.Lock("stock")))
 		one := w.Acquire(bg, c.Lock("bills"))
 		time.Sleep(time.Second)
 		holds := []*redlatch.Hold{w.Acquire(bg, read), w.Acquire(several.Context(), c.Lock("stock"))}
-		nested := w.AcquireMulti(one.Context(), redlatch.MultiLock(c.Lock("bills")))
+		nested := w.Acquire(one.Context(), redlatch.MultiLock(c.Lock("bills")))
 		time.Sleep(time.Second)
 		w.Server.FlushAll()
 		time.Sleep(time.Minute)

@@ -113,12 +113,12 @@ func TestTheOuterReleaseFreesTheLockAfterALostReplyToTheInnerOne(t *testing.T) {
 			}}
 			l := w.Tapped(redlatch.Config{}, d).Lock("orders")
 			outer := w.Acquire(bg, l)
-			id, inner := outer.Owner(), w.Acquire(outer.Context(), l)
+			id, inner := outer.ID(), w.Acquire(outer.Context(), l)
 			lose.Store(true)
 			w.Release(inner)
 			time.Sleep(5 * time.Second)
-			if outer.Owner() != id {
-				t.Errorf("the owner was %s and is %s", id, outer.Owner())
+			if outer.ID() != id {
+				t.Errorf("the owner was %s and is %s", id, outer.ID())
 			}
 			w.Release(outer)
 			w.WantNoKeys()

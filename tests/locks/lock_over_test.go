@@ -38,7 +38,7 @@ func TestAHoldThatIsOverSaysNothingOfTheNextOne(t *testing.T) {
 		w.WantErr(gone.Err(), redlatch.ErrLost)
 		lease := w.Acquire(bg, locktest.With(l, redlatch.Lease(time.Second)))
 		permits := semaphore.NewExpirable(c, "pool", 1)
-		permit, err := permits.Acquire(context.Background())
+		permit, err := permits.Acquire(context.Background(), 1)
 		w.OK(err)
 		if permit.Expires().IsZero() {
 			t.Error("a live permit is not trusted")

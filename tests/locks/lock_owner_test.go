@@ -90,8 +90,8 @@ func TestUnderWithOwnerEverythingIsOneOwner(t *testing.T) {
 		ctx := redlatch.WithOwner(bg)
 		a := w.Acquire(ctx, l)
 		b := w.Acquire(ctx, l)
-		if a.Owner() != b.Owner() || w.Count(a) != "2" {
-			t.Fatalf("owners %s and %s, count %s", a.Owner(), b.Owner(), w.Count(a))
+		if a.ID() != b.ID() || w.Count(a) != "2" {
+			t.Fatalf("owners %s and %s, count %s", a.ID(), b.ID(), w.Count(a))
 		}
 		_, err := l.TryAcquire(redlatch.WithOwner(bg), 0)
 		w.WantErr(err, redlatch.ErrBusy)

@@ -279,6 +279,46 @@ func TestSiblingsWaitingWhenTheOuterIsReleasedGetItsCause(t *testing.T) {
 	})
 }
 
+// Whoever has a lock, by a context or as an owner, is refused it at once, whatever its type is; whoever has not, is not.
+func TestEveryTypeOfLockIsNonReentrantOnDemand(t *testing.T) {
+	for kind, of := range locktest.MemberKinds {
+		if kind == "non-re-entry" {
+			continue
+		}
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			c := w.Client(redlatch.Config{})
+			l, strict := of(c, "orders"), locktest.With(of(c, "orders"), redlatch.NonReentrant())
+			for _, held := range []*redlatch.Lock{l, strict} {
+				h := w.Acquire(bg, held)
+				owner := redlatch.WithOwner(bg)
+				start := time.Now()
+				_, err := strict.Acquire(h.Context())
+				w.WantErr(err, redlatch.ErrReentry)
+				_, err = strict.TryAcquire(h.Context(), time.Minute)
+				w.WantErr(err, redlatch.ErrReentry)
+				if d := time.Since(start); d > time.Millisecond {
+					t.Errorf("%s: refused after %v", kind, d)
+				}
+				w.Release(h)
+				h = w.Acquire(owner, held)
+				start = time.Now()
+				_, err = strict.Acquire(owner)
+				w.WantErr(err, redlatch.ErrReentry)
+				if d := time.Since(start); d > time.Millisecond {
+					t.Errorf("%s: an owner is refused after %v", kind, d)
+				}
+				if h.Err() != nil {
+					t.Errorf("%s: %v", kind, h.Err())
+				}
+				w.Release(h)
+				w.Release(w.Acquire(owner, strict))
+			}
+			w.Settle()
+			w.WantLocksGone()
+		})
+	}
+}
+
 func TestANonReentrantLockRefusesItsHolder(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -110,8 +110,8 @@ func TestAReleaseWithALostReplyIsNeverReentered(t *testing.T) {
 		down.Store(false)
 		start := time.Now()
 		next := w.Acquire(bg, c.Lock("orders"))
-		if next.Owner() == h.Owner() || w.Count(next) != "1" {
-			t.Errorf("owner %s after %s, count %s", next.Owner(), h.Owner(), w.Count(next))
+		if next.ID() == h.ID() || w.Count(next) != "1" {
+			t.Errorf("owner %s after %s, count %s", next.ID(), h.ID(), w.Count(next))
 		}
 		if d := time.Since(start); d > time.Second {
 			t.Errorf("the client waited %v for itself", d)

@@ -14,7 +14,7 @@ import (
 
 // clients returns a client of each server, and the red lock that they have. The callers of the process wait for one
 // another at the first one.
-func (p *poll) clients(cfg redlatch.Config) ([]*redlatch.Client, *redlatch.Multi) {
+func (p *poll) clients(cfg redlatch.Config) ([]*redlatch.Client, *redlatch.Lock) {
 	all := make([]*redlatch.Client, len(p.servers))
 	for i, w := range p.servers {
 		if all[i] = w.Client(cfg); all[i].ID() < all[0].ID() {
@@ -35,7 +35,7 @@ func TestShutdownDoesNotWaitForARedLockOfOtherClients(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		clients, m := p.clients(redlatch.Config{})
 		p.servers[0].Server.SetError("LOADING down")
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		time.Sleep(2 * time.Second) // the third answer
 		next := locktest.Later(func() error { return m.Do(bg, func(context.Context) error { return nil }) })
 		synctest.Wait()
@@ -48,7 +48,7 @@ func TestShutdownDoesNotWaitForARedLockOfOtherClients(t *testing.T) {
 		p.OK(h.Err())
 		p.OK(h.Context().Err())
 		time.Sleep(time.Second)
-		p.ReleaseMulti(h)
+		p.Release(h)
 		p.OK(<-next)
 		p.wantNothing()
 	})
@@ -58,7 +58,7 @@ func TestShutdownWaitsForItsMemberOfARedLock(t *testing.T) {
 	for i := range 3 {
 		inRedTime(t, 3, func(p *poll) {
 			clients, m := p.clients(redlatch.Config{})
-			h := p.AcquireMulti(bg, m)
+			h := p.Acquire(bg, m)
 			synctest.Wait() // for the third answer
 			ctx, cancel := context.WithTimeout(bg, 5*time.Minute)
 			defer cancel()
@@ -69,7 +69,7 @@ func TestShutdownWaitsForItsMemberOfARedLock(t *testing.T) {
 			}
 			p.OK(h.Err())
 			p.OK(h.Context().Err())
-			p.ReleaseMulti(h)
+			p.Release(h)
 			p.OK(<-down)
 			p.wantNothing()
 		})
@@ -111,9 +111,9 @@ func TestWhoRestsBetweenTwoRoundsHearsAtOnceThatAMajorityIsClosed(t *testing.T) 
 func TestWhoRestsBetweenTwoRoundsRestsOnWithAClosedMinority(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		clients, m := p.clients(redlatch.Config{})
-		rivals := p.red("a").Locks()
+		rivals := locktest.Members(p.red("a"))
 		busy := []*redlatch.Hold{p.Acquire(bg, rivals[1]), p.Acquire(bg, rivals[2])}
-		done := locktest.Later(func() *redlatch.MultiHold { return p.AcquireMulti(bg, m) })
+		done := locktest.Later(func() *redlatch.Hold { return p.Acquire(bg, m) })
 		time.Sleep(time.Second)
 		p.OK(clients[0].Close())
 		time.Sleep(time.Second)
@@ -122,7 +122,7 @@ func TestWhoRestsBetweenTwoRoundsRestsOnWithAClosedMinority(t *testing.T) {
 		}
 		p.Release(busy[0])
 		p.Release(busy[1])
-		p.ReleaseMulti(<-done)
+		p.Release(<-done)
 		p.wantNothing()
 	})
 }
@@ -131,7 +131,7 @@ func TestWhoRestsBetweenTwoRoundsRestsOnWithAClosedMinority(t *testing.T) {
 func TestWhoWaitsForARedLockOfItsOwnProcessHearsAtOnceThatAMajorityIsClosed(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		clients, m := p.clients(redlatch.Config{})
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		synctest.Wait()
 		next := locktest.Later(func() error { _, err := m.Acquire(bg); return err })
 		synctest.Wait()
@@ -146,7 +146,7 @@ func TestWhoWaitsForARedLockOfItsOwnProcessHearsAtOnceThatAMajorityIsClosed(t *t
 		if d := time.Since(start); d > time.Second {
 			t.Errorf("heard %v later", d)
 		}
-		p.ReleaseMulti(h)
+		p.Release(h)
 		for _, err := range down {
 			p.OK(<-err)
 		}
@@ -186,7 +186,7 @@ func TestALossDuringShutdownIsToldOfAMultiHold(t *testing.T) {
 		var ends []observe.HoldEndEvent
 		a := w.Client(redlatch.Config{}, observe.Hooks{HoldEnd: func(_ context.Context, e observe.HoldEndEvent) { ends = append(ends, e) }})
 		b := w.Client(redlatch.Config{CloseTimeout: time.Hour})
-		h := w.AcquireMulti(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
+		h := w.Acquire(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
 		now, cancel := context.WithCancel(bg)
 		cancel()
 		down := locktest.Later(func() error { return b.Shutdown(now) })

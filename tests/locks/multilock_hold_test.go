@@ -21,7 +21,7 @@ func TestALostMemberEndsTheHoldBeforeAnybodyElseCanGetIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w2 := another(w)
 		a, b := w.Client(redlatch.Config{}), w2.Client(redlatch.Config{})
-		h := w.AcquireMulti(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
+		h := w.Acquire(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
 		ctx := h.With(bg)
 		time.Sleep(15 * time.Second)
 		w2.Server.SetError("LOADING cut off")
@@ -52,7 +52,7 @@ func TestTheErrorsOfMembersAreJoined(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"), c.Lock("c"))
-		h := w.AcquireMulti(bg, m)
+		h := w.Acquire(bg, m)
 		w.Server.Del("a")
 		w.Server.Del("c")
 		err := h.Release(bg)
@@ -80,7 +80,7 @@ func TestDoOfSeveralLocksTellsOfEachLossOnce(t *testing.T) {
 		second, third := another(w), another(w)
 		a, b := w.Client(redlatch.Config{}), second.Client(redlatch.Config{})
 		c := third.Client(redlatch.Config{})
-		for name, several := range map[string]*redlatch.Multi{
+		for name, several := range map[string]*redlatch.Lock{
 			"multi": redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
 			"red":   redlatch.RedLock(a.Lock("a"), b.Lock("b"), c.Lock("c")),
 		} {
@@ -107,21 +107,21 @@ func TestDoOfSeveralLocksTellsOfEachLossOnce(t *testing.T) {
 	})
 }
 
-func TestMultiHoldFrom(t *testing.T) {
+func TestHoldFromFindsSeveralLocks(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		several := redlatch.MultiLock(c.Lock("a", redlatch.Fenced()), c.Lock("b"))
-		if h := redlatch.MultiHoldFrom(bg); h != nil {
+		if h := redlatch.HoldFrom(bg); h != nil {
 			t.Errorf("found %v", h)
 		}
 		w.OK(several.Do(bg, func(ctx context.Context) error {
-			h := redlatch.MultiHoldFrom(context.WithValue(ctx, t, "below"))
-			if h == nil || h.Err() != nil || h.Holds()[0].Token() != 1 || redlatch.HoldFrom(ctx) != nil {
+			h := redlatch.HoldFrom(context.WithValue(ctx, t, "below"))
+			if h == nil || h.Err() != nil || h.Members()[0].Token() != 1 || h != redlatch.HoldFrom(ctx) {
 				t.Errorf("found %v", h)
 			}
 			return c.Lock("c").Do(ctx, func(ctx context.Context) error {
-				if redlatch.MultiHoldFrom(ctx) != h || redlatch.HoldFrom(ctx).Name() != "c" {
-					t.Error("a lock inside hides the others")
+				if inner := redlatch.HoldFrom(ctx); inner == h || inner.Name() != "c" {
+					t.Errorf("found the hold of %q", inner.Name())
 				}
 				return nil
 			})
@@ -134,7 +134,7 @@ func TestAMultiHoldIsKeptByTheWatchdogs(t *testing.T) {
 		w2 := another(w)
 		a, b := w.Client(redlatch.Config{}), w2.Client(redlatch.Config{WatchdogTimeout: 12 * time.Second})
 		m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
-		h := w.AcquireMulti(bg, m)
+		h := w.Acquire(bg, m)
 		if _, ok := h.Context().Deadline(); ok {
 			t.Error("a watchdog's context has a deadline")
 		}
@@ -148,7 +148,7 @@ func TestAMultiHoldIsKeptByTheWatchdogs(t *testing.T) {
 		if err := h.Extend(bg, time.Minute); err == nil {
 			t.Error("extended by hand")
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		w.WantNothing()
 		w2.WantNothing()
 	})
@@ -158,8 +158,8 @@ func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		busy := w.Acquire(bg, other.Lock("b"))
-		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a", redlatch.Fenced(), redlatch.Lease(time.Second)), c.Lock("b", redlatch.Lease(time.Second))))
+		got := locktest.Later(func() *redlatch.Hold {
+			return w.Acquire(bg, redlatch.MultiLock(c.Lock("a", redlatch.Fenced(), redlatch.Lease(time.Second)), c.Lock("b", redlatch.Lease(time.Second))))
 		})
 		time.Sleep(450 * time.Millisecond)
 		w.Release(busy)
@@ -192,38 +192,38 @@ func TestMembersAreReenteredThroughTheMultiHold(t *testing.T) {
 		w2 := another(w)
 		a, b := w.Client(redlatch.Config{}), w2.Client(redlatch.Config{})
 		m := redlatch.MultiLock(a.Lock("x"), b.Lock("x"), a.Lock("y")) // two of one name
-		h := w.AcquireMulti(bg, m)
+		h := w.Acquire(bg, m)
 		counts := func(want string) {
 			t.Helper()
-			for i, h := range h.Holds() {
+			for i, h := range h.Members() {
 				if got := w.Count(h) + w2.Count(h); got != want {
 					t.Errorf("member %d has count %s, want %s", i, got, want)
 				}
 			}
 		}
 		for _, ctx := range []context.Context{h.Context(), h.With(bg)} {
-			for _, l := range m.Locks() {
+			for _, l := range locktest.Members(m) {
 				one := w.Acquire(ctx, l)
 				again := w.Acquire(one.Context(), l)
 				w.Release(again)
 				w.Release(one)
 			}
-			inner := w.AcquireMulti(ctx, m)
+			inner := w.Acquire(ctx, m)
 			counts("2")
 			// From inside of one member's hold the others are still found.
-			one := w.Acquire(inner.Context(), m.Locks()[1])
-			two := w.Acquire(one.Context(), m.Locks()[0])
-			three := w.Acquire(two.Context(), m.Locks()[1])
+			one := w.Acquire(inner.Context(), locktest.Members(m)[1])
+			two := w.Acquire(one.Context(), locktest.Members(m)[0])
+			three := w.Acquire(two.Context(), locktest.Members(m)[1])
 			w.Release(three)
 			w.Release(two)
 			w.Release(one)
-			w.ReleaseMulti(inner)
+			w.Release(inner)
 			counts("1")
 		}
 		other := another(w2).Client(redlatch.Config{})
 		_, err := other.Lock("x").Acquire(h.Context())
 		w.WantErr(err, redlatch.ErrReentry)
-		w.ReleaseMulti(h)
+		w.Release(h)
 		_, err = m.Acquire(h.Context())
 		w.WantErr(err, redlatch.ErrNotHeld)
 		_, err = a.Lock("x").Acquire(h.Context())
@@ -237,24 +237,24 @@ func TestMembersAreNeitherGivenNorHadWithoutARequest(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-		h := w.AcquireMulti(bg, m)
-		member := h.Holds()[0].Owner()
+		h := w.Acquire(bg, m)
+		member := h.Members()[0].ID()
 		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, c.Lock("a")) })
 		synctest.Wait()
-		w.ReleaseMulti(h)
+		w.Release(h)
 		plain := <-next
-		if plain.Owner() == member {
+		if plain.ID() == member {
 			t.Error("a member was handed on")
 		}
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, m) })
 		synctest.Wait()
-		owner := plain.Owner()
+		owner := plain.ID()
 		w.Release(plain)
 		h = <-got
-		if h.Holds()[0].Owner() == owner {
+		if h.Members()[0].ID() == owner {
 			t.Error("a member was handed over")
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		w.WantNothing()
 	})
 }
@@ -263,7 +263,7 @@ func TestClosingOneClientEndsTheMultiHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
-		h := w.AcquireMulti(bg, m)
+		h := w.Acquire(bg, m)
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -281,8 +281,8 @@ func TestClosingOneClientEndsTheMultiHold(t *testing.T) {
 func TestForceReleaseOfAMultiReleasesEveryMember(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		names := func(c *redlatch.Client) *redlatch.Multi { return redlatch.MultiLock(c.Lock("a"), c.Lock("b")) }
-		h := w.AcquireMulti(bg, names(c))
+		names := func(c *redlatch.Client) *redlatch.Lock { return redlatch.MultiLock(c.Lock("a"), c.Lock("b")) }
+		h := w.Acquire(bg, names(c))
 		if released, err := admin.ForceRelease(bg, names(other)); !released || err != nil {
 			t.Errorf("%v, %v", released, err)
 		}
@@ -302,7 +302,7 @@ func TestADroppedMultiHoldIsReleased(t *testing.T) {
 	var dropped atomic.Int64
 	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(observe.DroppedEvent) { dropped.Add(1) }})
 	m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-	member := func() *redlatch.Hold { return w.AcquireMulti(bg, m).Holds()[0] }()
+	member := func() *redlatch.Hold { return w.Acquire(bg, m).Members()[0] }()
 	runtime.GC()
 	runtime.GC()
 	if member.Err() != nil {
@@ -318,12 +318,12 @@ func TestADroppedMultiHoldIsReleased(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	red := redlatch.RedLock(c.Lock("r"))
-	w.AcquireMulti(bg, red) // and dropped
-	next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMultiWithin(bg, red, locktest.Generous) })
+	w.Acquire(bg, red) // and dropped
+	next := locktest.Later(func() *redlatch.Hold { return w.AcquireWithin(bg, red, locktest.Generous) })
 	for end := time.Now().Add(locktest.Generous); ; {
 		select {
 		case h := <-next:
-			w.ReleaseMulti(h)
+			w.Release(h)
 			return
 		case <-time.After(100 * time.Millisecond):
 			runtime.GC()

@@ -34,7 +34,7 @@ func TestMembersOfEveryKind(t *testing.T) {
 				}
 				_, err := m.TryAcquire(bg, 2*time.Second)
 				w.WantErr(err, redlatch.ErrBusy)
-				next := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
+				next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, m) })
 				time.Sleep(3 * time.Second)
 				if w.Server.Exists("a") || w.Server.Exists("c") {
 					t.Error("others are held while that one is waited for")
@@ -48,12 +48,12 @@ func TestMembersOfEveryKind(t *testing.T) {
 				_, err = rival.TryAcquire(bg, 0)
 				w.WantErr(err, redlatch.ErrBusy)
 				if kind != "non-re-entry" {
-					w.ReleaseMulti(w.AcquireMulti(h.Context(), m))
+					w.Release(w.Acquire(h.Context(), m))
 				}
-				w.ReleaseMulti(h)
+				w.Release(h)
 				w.Release(w.AcquireWithin(bg, rival, time.Second))
 
-				h = w.AcquireMulti(bg, locktest.EachWith(m, redlatch.Lease(10*time.Second)))
+				h = w.Acquire(bg, locktest.With(m, redlatch.Lease(10*time.Second)))
 				w.Server.Del("b")
 				if err := h.Extend(bg, time.Minute); err == nil {
 					t.Error("extended without one")
@@ -107,11 +107,11 @@ func TestMembersOfMixedKindsExcludeAndDoNotStarve(t *testing.T) {
 func TestMembersThatReadAreShared(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		with := func(c *redlatch.Client, name string) *redlatch.Multi {
+		with := func(c *redlatch.Client, name string) *redlatch.Lock {
 			return redlatch.MultiLock(c.ReadWriteLock("rw").Read(), c.Lock(name))
 		}
-		var holds []*redlatch.MultiHold
-		for i, m := range []*redlatch.Multi{with(c, "a"), with(c, "b"), with(other, "c")} {
+		var holds []*redlatch.Hold
+		for i, m := range []*redlatch.Lock{with(c, "a"), with(c, "b"), with(other, "c")} {
 			h, err := m.TryAcquire(bg, 0)
 			if err != nil {
 				t.Fatalf("%d: %v", i, err)
@@ -122,7 +122,7 @@ func TestMembersThatReadAreShared(t *testing.T) {
 		_, err := redlatch.MultiLock(c.Lock("z"), c.ReadWriteLock("rw").Write()).Acquire(holds[0].Context())
 		w.WantErr(err, redlatch.ErrReentry)
 		for _, h := range holds {
-			w.ReleaseMulti(h)
+			w.Release(h)
 		}
 		synctest.Wait()
 		w.WantLocksGone()
@@ -134,7 +134,7 @@ func TestBothSidesOfAReadWriteLockAsMembersAreRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		rw := c.ReadWriteLock("rw")
-		for _, m := range []*redlatch.Multi{redlatch.MultiLock(rw.Read(), rw.Write()), redlatch.MultiLock(rw.Write(), rw.Read())} {
+		for _, m := range []*redlatch.Lock{redlatch.MultiLock(rw.Read(), rw.Write()), redlatch.MultiLock(rw.Write(), rw.Read())} {
 			if _, err := m.TryAcquire(bg, time.Second); err == nil || redlatch.IsRetryable(err) {
 				t.Errorf("got %v", err)
 			}
@@ -147,7 +147,7 @@ func TestBothSidesOfAReadWriteLockAsMembersAreRefused(t *testing.T) {
 func TestMembersOfOneGroup(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		w.ReleaseMulti(w.AcquireMultiWithin(bg, redlatch.MultiLock(redisson.GroupLock(c, "g", []string{"x"}), redisson.GroupLock(c, "g", []string{"y"})), time.Second))
+		w.Release(w.AcquireWithin(bg, redlatch.MultiLock(redisson.GroupLock(c, "g", []string{"x"}), redisson.GroupLock(c, "g", []string{"y"})), time.Second))
 		_, err := redlatch.MultiLock(redisson.GroupLock(c, "g", []string{"x"}), redisson.GroupLock(c, "g", []string{"x", "y"})).TryAcquire(bg, 5*time.Second)
 		if err == nil || redlatch.IsRetryable(err) {
 			t.Errorf("values in common: %v", err)

@@ -24,7 +24,7 @@ func TestTheLeaseOfAMultiLockIsNotGivenToSomebodyElsesHold(t *testing.T) {
 		m := redlatch.MultiLock(c.Lock("a", redlatch.Fenced(), redlatch.Lease(time.Second)), c.Lock("b", redlatch.Fenced(), redlatch.Lease(time.Second)))
 		busy := w.Acquire(bg, other.Lock("b"))
 		time.AfterFunc(400*time.Millisecond, func() { w.Release(busy) })
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, m) })
 		time.Sleep(300 * time.Millisecond)
 		if !w.Server.Exists("a") {
 			t.Fatal("a is not held")
@@ -37,12 +37,12 @@ func TestTheLeaseOfAMultiLockIsNotGivenToSomebodyElsesHold(t *testing.T) {
 		}
 		w.Release(thief)
 		h := <-got // it began again
-		for _, h := range h.Holds() {
+		for _, h := range h.Members() {
 			if w.Count(h) != "1" {
 				t.Errorf("%s is not held", h.Name())
 			}
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		time.Sleep(time.Minute)
 		w.WantLocksGone()
 	})
@@ -58,7 +58,7 @@ func TestTheLeaseOfAMultiLockIsThatOfItsMembersAndNothingElse(t *testing.T) {
 		stays := redlatch.Lease(lease)
 		m := redlatch.MultiLock(c.Lock("a", redlatch.Fenced(), stays), c.FairLock("b", stays), c.ReadWriteLock("c", stays).Read(), c.Lock("d", stays))
 		busy := w.Acquire(bg, other.Lock("d"))
-		got := locktest.Later(func() *redlatch.MultiHold { return w.AcquireMulti(bg, m) })
+		got := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, m) })
 		time.Sleep(20 * time.Second)
 		w.Release(busy)
 		h := <-got
@@ -69,14 +69,14 @@ func TestTheLeaseOfAMultiLockIsThatOfItsMembersAndNothingElse(t *testing.T) {
 				t.Errorf("%s has a TTL: %v", key, ttl)
 			}
 		}
-		held := h.Holds()
-		reader := "{c}:" + held[slices.IndexFunc(held, func(h *redlatch.Hold) bool { return h.Name() == "c" })].Owner() + ":rwlock_timeout:1"
+		held := h.Members()
+		reader := "{c}:" + held[slices.IndexFunc(held, func(h *redlatch.Hold) bool { return h.Name() == "c" })].ID() + ":rwlock_timeout:1"
 		for _, key := range []string{"a", "b", "c", reader, "d"} {
 			if ttl := w.Server.TTL(key); ttl <= 0 || ttl > lease || time.Now().Add(ttl).Before(h.Expires()) {
 				t.Errorf("%s lasts for %v, and is trusted for %v", key, ttl, time.Until(h.Expires()))
 			}
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		w.Release(w.Got(next))
 	})
 }
@@ -128,9 +128,9 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 					mortals = append(mortals, w.Tapped(cfg, &locktest.Tap{Hook: dying}))
 				}
 				start := time.Now()
-				m := locktest.EachWith(redlatch.MultiLock(members(mortals, false)...), x.opts...)
+				m := locktest.With(redlatch.MultiLock(members(mortals, false)...), x.opts...)
 				if x.takes == 0 {
-					w.AcquireMulti(bg, m)
+					w.Acquire(bg, m)
 				} else if _, err := m.Acquire(bg); err == nil || taken.Load() != x.takes {
 					t.Fatalf("%v after %d requests", err, taken.Load())
 				}
@@ -154,7 +154,7 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 					})
 				}
 				wg.Go(func() {
-					w.ReleaseMulti(w.AcquireMulti(bg, redlatch.MultiLock(members(others, true)...)))
+					w.Release(w.Acquire(bg, redlatch.MultiLock(members(others, true)...)))
 					if took := time.Since(start); took > x.lease+skew+3*poll {
 						t.Errorf("all together were blocked for %v", took)
 					}
@@ -177,11 +177,11 @@ func TestASharedReadHoldDoesNotEndBeforeTheOtherMembers(t *testing.T) {
 		reader := w.Acquire(bg, read)
 		busy := w.Acquire(bg, other.Lock("b"))
 		time.AfterFunc(400*time.Millisecond, func() { w.Release(busy) })
-		h := w.AcquireMulti(bg, locktest.EachWith(redlatch.MultiLock(read, c.Lock("b")), redlatch.Lease(time.Second)))
+		h := w.Acquire(bg, locktest.With(redlatch.MultiLock(read, c.Lock("b")), redlatch.Lease(time.Second)))
 		if left := time.Until(h.Expires()); left < 900*time.Millisecond {
 			t.Errorf("held for %v", left)
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		w.Release(reader)
 		w.WantNothing()
 	})

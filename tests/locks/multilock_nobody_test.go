@@ -40,17 +40,17 @@ func (c *ended) end() error {
 }
 
 // wholes are locks that are several, by what makes them: of the clients of three servers.
-var wholes = map[string]func(cs []*ended) *redlatch.Multi{
-	"together": func(cs []*ended) *redlatch.Multi {
+var wholes = map[string]func(cs []*ended) *redlatch.Lock{
+	"together": func(cs []*ended) *redlatch.Lock {
 		return redlatch.MultiLock(cs[0].Lock("a"), cs[0].Lock("b"), cs[0].Lock("c"))
 	},
-	"in turn": func(cs []*ended) *redlatch.Multi {
+	"in turn": func(cs []*ended) *redlatch.Lock {
 		return redlatch.MultiLock(cs[0].Lock("a", redlatch.Fenced()), cs[0].FairLock("b"), cs[0].ReadWriteLock("c").Read())
 	},
-	"several": func(cs []*ended) *redlatch.Multi {
+	"several": func(cs []*ended) *redlatch.Lock {
 		return redlatch.MultiLock(cs[0].Lock("a"), cs[1].Lock("b"), cs[2].Lock("c"))
 	},
-	"red": func(cs []*ended) *redlatch.Multi {
+	"red": func(cs []*ended) *redlatch.Lock {
 		return redlatch.RedLock(cs[0].Lock("a"), cs[1].Lock("a"), cs[2].Lock("a"))
 	},
 }
@@ -98,7 +98,7 @@ func TestCloseLeavesNoMemberThatNobodyHolds(t *testing.T) {
 func TestCloseLeavesNothingThatNobodyHolds(t *testing.T) {
 	kinds := map[string]func(c *redlatch.Client) error{
 		"permits": func(c *redlatch.Client) error {
-			_, err := semaphore.NewExpirable(c, "permits", 0).AcquireMany(bg, 3)
+			_, err := locktest.Each(semaphore.NewExpirable(c, "permits", 0).Acquire(bg, 3))
 			return err
 		},
 		// It has its place among the readers, whose lease it raises, when the one who asked for them has left.

@@ -52,7 +52,7 @@ func TestWhoWaitsBehindAnotherForARedLockIsToldWhetherAMajorityAnswers(t *testin
 			inRedTime(t, 3, func(p *poll) {
 				for i := range 6 { // the clients' ids differ each time
 					name := fmt.Sprint("a", i)
-					h := p.AcquireMulti(bg, p.red(name))
+					h := p.Acquire(bg, p.red(name))
 					var on atomic.Bool
 					on.Store(true)
 					hooks := map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){}
@@ -72,7 +72,7 @@ func TestWhoWaitsBehindAnotherForARedLockIsToldWhetherAMajorityAnswers(t *testin
 					}
 					on.Store(false)
 					time.Sleep(20 * time.Second)
-					p.ReleaseMulti(h)
+					p.Release(h)
 				}
 			})
 		})

@@ -24,7 +24,7 @@ func TestTheValidityOfARedLockCountsFromTheFirstSend(t *testing.T) {
 		}
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: slow, 1: slow, 2: slow}, redlatch.Lease(30*time.Second))
 		start := time.Now()
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		if d := time.Since(start); d != time.Second {
 			t.Fatalf("acquired after %v", d)
 		}
@@ -60,12 +60,12 @@ func inRedTime(t *testing.T, n int, f func(p *poll)) {
 }
 
 // red returns the red lock of a process of its own.
-func (p *poll) red(name string, opts ...redlatch.PlainOption) *redlatch.Multi {
+func (p *poll) red(name string, opts ...redlatch.PlainOption) *redlatch.Lock {
 	return p.tappedRed(name, nil, opts...)
 }
 
 // tappedRed is red with hooks between the clients and some of the servers.
-func (p *poll) tappedRed(name string, hooks map[int]func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error), opts ...redlatch.PlainOption) *redlatch.Multi {
+func (p *poll) tappedRed(name string, hooks map[int]func(s string, args []string, next func() (driver.Reply, error)) (driver.Reply, error), opts ...redlatch.PlainOption) *redlatch.Lock {
 	locks := make([]*redlatch.Lock, len(p.servers))
 	for i, w := range p.servers {
 		if hook := hooks[i]; hook != nil {
@@ -112,10 +112,10 @@ func blackHole(on *atomic.Bool, late time.Duration) func(string, []string, func(
 func TestARedLockIsHeldByAMajority(t *testing.T) {
 	inRedTime(t, 5, func(p *poll) {
 		m, other := p.red("a"), p.red("a")
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		synctest.Wait()
-		if n := p.has("a"); n != 5 || len(h.Holds()) != 5 {
-			t.Errorf("%d servers have it, %d holds; those that are free were to join", n, len(h.Holds()))
+		if n := p.has("a"); n != 5 || len(h.Members()) != 5 {
+			t.Errorf("%d servers have it, %d holds; those that are free were to join", n, len(h.Members()))
 		}
 		_, err := other.TryAcquire(bg, 0)
 		var busy *redlatch.BusyError
@@ -129,9 +129,9 @@ func TestARedLockIsHeldByAMajority(t *testing.T) {
 		if h.Err() != nil {
 			t.Fatal(h.Err())
 		}
-		p.ReleaseMulti(h)
+		p.Release(h)
 		p.wantNothing()
-		p.ReleaseMulti(p.AcquireMulti(bg, other))
+		p.Release(p.Acquire(bg, other))
 		p.WantErr(h.Release(bg), redlatch.ErrNotHeld)
 		time.Sleep(time.Minute)
 		p.wantNothing()
@@ -143,7 +143,7 @@ func TestARedLockWorksWithAMinorityDown(t *testing.T) {
 		p.servers[1].Server.SetError("LOADING down")
 		m := p.red("a")
 		start := time.Now()
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		if d := time.Since(start); d > 50*time.Millisecond {
 			t.Errorf("acquired after %v", d)
 		}
@@ -152,7 +152,7 @@ func TestARedLockWorksWithAMinorityDown(t *testing.T) {
 			t.Fatal(h.Err())
 		}
 		start = time.Now()
-		p.ReleaseMulti(h)
+		p.Release(h)
 		if d := time.Since(start); d > 2*time.Second {
 			t.Errorf("released after %v", d)
 		}
@@ -174,11 +174,11 @@ func TestABlackHoledMinorityDelaysNothing(t *testing.T) {
 				m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: hole, 3: hole})
 				for range 3 {
 					start := time.Now()
-					h := p.AcquireMulti(bg, m)
+					h := p.Acquire(bg, m)
 					if d := time.Since(start); d > 10*time.Millisecond {
 						t.Errorf("acquired after %v", d)
 					}
-					if n := len(h.Holds()); n != 3 {
+					if n := len(h.Members()); n != 3 {
 						t.Errorf("%d holds", n)
 					}
 					start = time.Now()
@@ -204,7 +204,7 @@ func TestAMemberThatFallsSilentDoesNotKeepTheReleaseOfARedLock(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		var on atomic.Bool
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){1: blackHole(&on, 0)})
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		synctest.Wait()
 		on.Store(true)
 		start := time.Now()
@@ -230,7 +230,7 @@ func TestARedLockFailsPromptlyWithAMajorityDown(t *testing.T) {
 				if kind == "late" {
 					hole = blackHole(&on, 2*time.Second)
 				}
-				var m *redlatch.Multi
+				var m *redlatch.Lock
 				if kind == "down" {
 					p.servers[0].Server.SetError("LOADING down")
 					p.servers[2].Server.SetError("LOADING down")
@@ -267,7 +267,7 @@ func TestARedLockFailsPromptlyWithAMajorityDown(t *testing.T) {
 				}
 				time.Sleep(10 * time.Minute)
 				p.wantNothing()
-				p.ReleaseMulti(p.AcquireMulti(bg, m))
+				p.Release(p.Acquire(bg, m))
 				p.wantNothing()
 			})
 		})
@@ -284,14 +284,14 @@ func TestAWaitThatEndsDuringABallotIsNoOutage(t *testing.T) {
 			return next()
 		}
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){0: far, 1: far, 2: far})
-		h := p.AcquireMulti(bg, p.red("a"))
+		h := p.Acquire(bg, p.red("a"))
 		for wait := 200 * time.Millisecond; wait < time.Second; wait += 10 * time.Millisecond {
 			_, err := m.TryAcquire(bg, wait)
 			if !errors.Is(err, redlatch.ErrBusy) || errors.Is(err, redlatch.ErrUnavailable) {
 				t.Errorf("after %v: %v, want ErrBusy", wait, err)
 			}
 		}
-		p.ReleaseMulti(h)
+		p.Release(h)
 		time.Sleep(10 * time.Minute)
 		p.wantNothing()
 	})
@@ -300,7 +300,7 @@ func TestAWaitThatEndsDuringABallotIsNoOutage(t *testing.T) {
 func TestARedLockIsLostWhenNoMajorityIsRenewed(t *testing.T) {
 	inRedTime(t, 5, func(p *poll) {
 		m := p.red("a")
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		synctest.Wait()
 		p.servers[0].Server.SetError("LOADING cut off")
 		p.servers[1].Server.SetError("LOADING cut off")
@@ -327,7 +327,7 @@ func TestARedLockIsLostWhenNoMajorityIsRenewed(t *testing.T) {
 // a majority is known to be gone.
 func TestARedLockIsLostWhenAMajorityForgetsIt(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
-		h := p.AcquireMulti(bg, p.red("a"))
+		h := p.Acquire(bg, p.red("a"))
 		synctest.Wait()
 		p.servers[0].Server.FlushAll()
 		time.Sleep(11 * time.Second)
@@ -344,7 +344,7 @@ func TestARedLockIsLostWhenAMajorityForgetsIt(t *testing.T) {
 
 func TestTheLeaseOfARedLockEndsWithItsMajority(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
-		h := p.AcquireMulti(bg, p.red("a", redlatch.Lease(time.Second)))
+		h := p.Acquire(bg, p.red("a", redlatch.Lease(time.Second)))
 		synctest.Wait()
 		p.servers[0].Server.SetError("LOADING down")
 		if err := h.Extend(bg, 10*time.Second); err != nil {
@@ -374,12 +374,12 @@ func TestTheLeaseOfARedLockEndsWithItsMajority(t *testing.T) {
 func TestARedLockIsReentered(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		m := p.red("a")
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		synctest.Wait()
 		err := m.Do(h.Context(), func(ctx context.Context) error {
 			synctest.Wait()
-			for i, member := range h.Holds() {
-				if got := p.servers[slices.Index(m.Locks(), m.Locks()[i])].Server.HGet("a", member.Owner()); got == "1" {
+			for i, member := range h.Members() {
+				if got := p.servers[slices.Index(locktest.Members(m), locktest.Members(m)[i])].Server.HGet("a", member.ID()); got == "1" {
 					t.Errorf("member %d is not re-entered", i)
 				}
 			}
@@ -388,7 +388,7 @@ func TestARedLockIsReentered(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		p.ReleaseMulti(h)
+		p.Release(h)
 		_, err = m.Acquire(h.Context())
 		p.WantErr(err, redlatch.ErrNotHeld)
 		p.wantNothing()
@@ -404,7 +404,7 @@ func TestARedLockWithAClosedMinorityWorksOn(t *testing.T) {
 			locks[i] = clients[i].Lock("a")
 		}
 		m := redlatch.RedLock(locks...)
-		h := p.AcquireMulti(bg, m)
+		h := p.Acquire(bg, m)
 		synctest.Wait()
 		if err := clients[0].Close(); err != nil {
 			t.Fatal(err)
@@ -412,8 +412,8 @@ func TestARedLockWithAClosedMinorityWorksOn(t *testing.T) {
 		if h.Err() != nil {
 			t.Error(h.Err())
 		}
-		p.ReleaseMulti(h)
-		h = p.AcquireMulti(bg, m)
+		p.Release(h)
+		h = p.Acquire(bg, m)
 		if err := clients[2].Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -435,16 +435,16 @@ func TestWhoAnswersLateJoinsARedLockWhoseCallersContextHasEnded(t *testing.T) {
 		}
 		m := p.tappedRed("a", map[int]func(string, []string, func() (driver.Reply, error)) (driver.Reply, error){2: far})
 		ctx, cancel := context.WithCancel(bg)
-		h := p.AcquireMulti(ctx, m)
+		h := p.Acquire(ctx, m)
 		cancel()
 		time.Sleep(time.Second)
-		if n := len(h.Holds()); n != 3 || p.has("a") != 3 {
+		if n := len(h.Members()); n != 3 || p.has("a") != 3 {
 			t.Errorf("%d holds", n)
 		}
 		p.servers[0].Server.Del("a")
 		time.Sleep(time.Minute)
 		p.OK(h.Err())
-		p.ReleaseMulti(h)
+		p.Release(h)
 		time.Sleep(time.Second)
 		p.wantNothing()
 		_, err := m.Acquire(ctx)

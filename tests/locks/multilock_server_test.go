@@ -27,7 +27,7 @@ func TestRedLockOnRealServers(t *testing.T) {
 			for i := range servers {
 				servers[i] = testserver.Start(t, kinds[i%len(kinds)])
 			}
-			red := func(outage time.Duration) *redlatch.Multi {
+			red := func(outage time.Duration) *redlatch.Lock {
 				locks := make([]*redlatch.Lock, len(servers))
 				for i, s := range servers {
 					locks[i] = locktest.ClientOf(t, a.Open(t, drivers.Single(s.Addr())), redlatch.Config{OutageTimeout: outage, CloseTimeout: time.Millisecond}).Lock("leader")
@@ -41,7 +41,7 @@ func TestRedLockOnRealServers(t *testing.T) {
 			sections := func() {
 				t.Helper()
 				var wg sync.WaitGroup
-				for _, m := range []*redlatch.Multi{m, other} {
+				for _, m := range []*redlatch.Lock{m, other} {
 					wg.Go(func() {
 						for range 5 {
 							if _, err := m.TryDo(bg, locktest.Generous, func(ctx context.Context) error {

@@ -21,17 +21,17 @@ func TestMembersOfOneClientAreTakenInOneRoundTrip(t *testing.T) {
 		r := &takes{}
 		c, other := r.client(w, redlatch.Config{}), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("c"), c.Lock("a"), redisson.SpinLock(c, "b", nil))
-		h := w.AcquireMulti(bg, m)
-		for _, h := range h.Holds() {
+		h := w.Acquire(bg, m)
+		for _, h := range h.Members() {
 			if w.Count(h) != "1" || w.Server.TTL(h.Name()) != 30*time.Second {
 				t.Errorf("%s: count %q, TTL %v", h.Name(), w.Count(h), w.Server.TTL(h.Name()))
 			}
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		// One that is taken is waited for alone, the others follow together.
 		busy := w.Acquire(bg, other.Lock("c"))
-		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(bg, locktest.EachWith(m, redlatch.Lease(5*time.Second)))
+		got := locktest.Later(func() *redlatch.Hold {
+			return w.Acquire(bg, locktest.With(m, redlatch.Lease(5*time.Second)))
 		})
 		time.Sleep(100 * time.Millisecond)
 		if w.Server.Exists("a") || w.Server.Exists("b") {
@@ -43,12 +43,12 @@ func TestMembersOfOneClientAreTakenInOneRoundTrip(t *testing.T) {
 			t.Errorf("TTL %v", ttl)
 		}
 		// Who re-enters one takes that by itself.
-		inner := w.AcquireMulti(h.Context(), m)
-		w.ReleaseMulti(inner)
-		w.ReleaseMulti(h)
+		inner := w.Acquire(h.Context(), m)
+		w.Release(inner)
+		w.Release(h)
 		one := w.Acquire(bg, c.Lock("b"))
-		h = w.AcquireMulti(one.Context(), m)
-		w.ReleaseMulti(h)
+		h = w.Acquire(one.Context(), m)
+		w.Release(h)
 		w.Release(one)
 		log := strings.Join(r.all(), " ")
 		for _, want := range []string{"+[a b c] -c -b -a ?[a b c] ?c", "+c +[a b] -b -a -c +b"} {
@@ -65,8 +65,8 @@ func TestMembersAreTakenTogetherSlotBySlotInACluster(t *testing.T) {
 		r := &takes{}
 		r.tap.Cluster = true
 		c := r.client(w, redlatch.Config{})
-		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("{x}1"), c.Lock("{y}1"), c.Lock("{x}2"), c.Lock("{y}2"), c.Lock("{z}")))
-		w.ReleaseMulti(h)
+		h := w.Acquire(bg, redlatch.MultiLock(c.Lock("{x}1"), c.Lock("{y}1"), c.Lock("{x}2"), c.Lock("{y}2"), c.Lock("{z}")))
+		w.Release(h)
 		if got, want := r.all()[:3], []string{"+[{x}1 {x}2]", "+[{y}1 {y}2]", "+{z}"}; !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
@@ -91,13 +91,13 @@ func TestALostReplyOfAJointTakeIsReplayed(t *testing.T) {
 					}}
 					c := w.Tapped(redlatch.Config{}, d)
 					m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-					h := w.AcquireMulti(bg, m)
-					for _, h := range h.Holds() {
+					h := w.Acquire(bg, m)
+					for _, h := range h.Members() {
 						if w.Count(h) != "1" {
 							t.Errorf("%s has count %q", h.Name(), w.Count(h))
 						}
 					}
-					w.ReleaseMulti(h)
+					w.Release(h)
 					time.Sleep(15 * time.Second)
 					w.WantNothing()
 				})
@@ -121,15 +121,15 @@ func TestALateJointTakeLeavesNothing(t *testing.T) {
 		}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
-		h := w.AcquireMulti(bg, m)
+		h := w.Acquire(bg, m)
 		late := d.Again("multilock.take", args)
 		inner := w.Acquire(h.Context(), c.Lock("a"))
 		late()
-		if w.Count(inner) != "2" || w.Count(h.Holds()[1]) != "1" {
-			t.Errorf("counts %s, %s", w.Count(inner), w.Count(h.Holds()[1]))
+		if w.Count(inner) != "2" || w.Count(h.Members()[1]) != "1" {
+			t.Errorf("counts %s, %s", w.Count(inner), w.Count(h.Members()[1]))
 		}
 		w.Release(inner)
-		w.ReleaseMulti(h)
+		w.Release(h)
 		foreign := w.Acquire(bg, other.Lock("b"))
 		late()
 		if w.Server.Exists("a") || w.Count(foreign) != "1" {
@@ -140,8 +140,8 @@ func TestALateJointTakeLeavesNothing(t *testing.T) {
 		if !w.Server.Exists("a") || !w.Server.Exists("b") {
 			t.Fatal("the late take was not executed")
 		}
-		h2 := w.AcquireMultiWithin(bg, m, 10*time.Second) // meets its own, and pays at once
-		w.ReleaseMulti(h2)
+		h2 := w.AcquireWithin(bg, m, 10*time.Second) // meets its own, and pays at once
+		w.Release(h2)
 		late()
 		time.Sleep(15 * time.Second) // half of a lease: it has been released, not forgotten
 		w.WantNothing()
@@ -171,7 +171,7 @@ func TestAJointTakeThatIsGivenUpLeavesNothing(t *testing.T) {
 			w.Release(<-plain)
 			w.WantNothing()
 		}
-		w.ReleaseMulti(w.AcquireMulti(bg, m))
+		w.Release(w.Acquire(bg, m))
 		w.WantNothing()
 	})
 }
@@ -205,8 +205,8 @@ func TestAMemberThatIsRevokedOnTheWayIsNotWaitedForWithTheOthersInHand(t *testin
 			return next()
 		}}
 		c, other := w.Tapped(redlatch.Config{}, d), w.Client(redlatch.Config{})
-		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a"), c.Lock("b")))
+		got := locktest.Later(func() *redlatch.Hold {
+			return w.Acquire(bg, redlatch.MultiLock(c.Lock("a"), c.Lock("b")))
 		})
 		time.Sleep(10 * time.Millisecond)
 		if ok, err := admin.ForceRelease(bg, other.Lock("a")); !ok || err != nil {
@@ -218,7 +218,7 @@ func TestAMemberThatIsRevokedOnTheWayIsNotWaitedForWithTheOthersInHand(t *testin
 			t.Error("b is held while a is waited for")
 		}
 		w.Release(thief)
-		w.ReleaseMulti(<-got)
+		w.Release(<-got)
 		w.WantNothing()
 	})
 }
@@ -229,15 +229,15 @@ func TestAMultiLockUnderWithOwnerIsItsOwners(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
 		ctx := redlatch.WithOwner(bg)
-		h := w.AcquireMulti(ctx, m)
-		again := w.AcquireMultiWithin(ctx, m, time.Second)
+		h := w.Acquire(ctx, m)
+		again := w.AcquireWithin(ctx, m, time.Second)
 		one := w.AcquireWithin(ctx, c.Lock("b"), time.Second)
 		if w.Count(one) != "3" {
 			t.Errorf("count %s", w.Count(one))
 		}
 		w.Release(one)
-		w.ReleaseMulti(h)
-		w.ReleaseMulti(again)
+		w.Release(h)
+		w.Release(again)
 		w.WantNothing()
 	})
 }
@@ -257,15 +257,15 @@ func TestServersThatAreSlowToAnswerDoNotKeepAMultiLockFromItsCallers(t *testing.
 				}
 				w2 := another(w)
 				a, b := far(w), far(w2)
-				for _, m := range []*redlatch.Multi{
+				for _, m := range []*redlatch.Lock{
 					redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
 					redlatch.MultiLock(a.Lock("a", redlatch.Fenced()), a.Lock("b", redlatch.Fenced()), a.Lock("c", redlatch.Fenced())),
 				} {
-					w.ReleaseMulti(w.AcquireMultiWithin(bg, m, time.Minute))
+					w.Release(w.AcquireWithin(bg, m, time.Minute))
 				}
 				h, err := redlatch.MultiLock(a.Lock("a"), a.Lock("b"), b.Lock("c"), b.Lock("d")).TryAcquire(bg, 0)
 				w.OK(err)
-				w.ReleaseMulti(h)
+				w.Release(h)
 				time.Sleep(15 * time.Second)
 				w2.WantNothing()
 			})

@@ -67,11 +67,11 @@ func TestMembersAreAcquiredByNameAndReleasedInReverse(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		r := &takes{}
 		c := r.client(w, redlatch.Config{})
-		h := w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("c", redlatch.Fenced()), c.Lock("a", redlatch.Fenced()), redisson.SpinLock(c, "b", nil, redlatch.Fenced()), c.StripedLock("d", 1, redlatch.Fenced()).For("x")))
-		if n := len(h.Holds()); n != 4 || h.Holds()[0].Token() != 1 {
-			t.Fatalf("%d holds, tokens %d", n, h.Holds()[0].Token())
+		h := w.Acquire(bg, redlatch.MultiLock(c.Lock("c", redlatch.Fenced()), c.Lock("a", redlatch.Fenced()), redisson.SpinLock(c, "b", nil, redlatch.Fenced()), c.StripedLock("d", 1, redlatch.Fenced()).For("x")))
+		if n := len(h.Members()); n != 4 || h.Members()[0].Token() != 1 {
+			t.Fatalf("%d holds, tokens %d", n, h.Members()[0].Token())
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		want := []string{"+a", "+b", "+c", "+d:0", "-d:0", "-c", "-b", "-a"}
 		if got := r.all(); !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
@@ -94,15 +94,15 @@ func TestMembersOfOneNameAreAcquiredByTheirClientsNames(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w2 := another(w)
 		east, west := w.Client(redlatch.Config{ServerName: "east"}), w2.Client(redlatch.Config{ServerName: "west"})
-		for _, m := range []*redlatch.Multi{
+		for _, m := range []*redlatch.Lock{
 			redlatch.MultiLock(east.Lock("a"), west.Lock("a")),
 			redlatch.MultiLock(west.Lock("a"), east.Lock("a")),
 		} {
-			h := w.AcquireMulti(bg, m)
-			if owner := h.Holds()[0].Owner(); w.Server.HGet("a", owner) != "1" {
+			h := w.Acquire(bg, m)
+			if owner := h.Members()[0].ID(); w.Server.HGet("a", owner) != "1" {
 				t.Errorf("the first to be acquired was not east's: %s", owner)
 			}
-			w.ReleaseMulti(h)
+			w.Release(h)
 		}
 		w.WantNothing()
 		w2.WantNothing()
@@ -112,7 +112,7 @@ func TestMembersOfOneNameAreAcquiredByTheirClientsNames(t *testing.T) {
 func TestMembersThatCannotBeAreRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
-		for name, m := range map[string]*redlatch.Multi{
+		for name, m := range map[string]*redlatch.Lock{
 			"none":          redlatch.MultiLock(),
 			"none, red":     redlatch.RedLock(),
 			"nil":           redlatch.MultiLock(c.Lock("a"), nil),
@@ -159,7 +159,7 @@ func TestMembersThatCannotBeAreRefused(t *testing.T) {
 func TestALockThatTwoClientsHaveOnOneServerIsFoundOut(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
-		for name, m := range map[string]*redlatch.Multi{
+		for name, m := range map[string]*redlatch.Lock{
 			"multi": redlatch.MultiLock(a.Lock("a"), b.Lock("a")),
 			"red":   redlatch.RedLock(a.Lock("a"), b.Lock("a"), w.Client(redlatch.Config{}).Lock("b")),
 		} {
@@ -169,8 +169,8 @@ func TestALockThatTwoClientsHaveOnOneServerIsFoundOut(t *testing.T) {
 				_, err = m.Acquire(bg)
 				w.WantErr(err, redlatch.ErrReentry)
 			} else if err == nil {
-				h := w.AcquireMulti(bg, m) // a majority without it
-				w.ReleaseMulti(h)
+				h := w.Acquire(bg, m) // a majority without it
+				w.Release(h)
 			}
 			time.Sleep(5 * time.Minute)
 			w.WantNothing()
@@ -245,8 +245,8 @@ func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
 		c, other := r.client(w, redlatch.Config{}), w.Client(redlatch.Config{})
 		busy := w.Acquire(bg, other.Lock("b"))
 		start := time.Now()
-		got := locktest.Later(func() *redlatch.MultiHold {
-			return w.AcquireMulti(bg, redlatch.MultiLock(c.Lock("a", redlatch.Fenced()), c.Lock("b")))
+		got := locktest.Later(func() *redlatch.Hold {
+			return w.Acquire(bg, redlatch.MultiLock(c.Lock("a", redlatch.Fenced()), c.Lock("b")))
 		})
 		time.Sleep(400 * time.Millisecond)
 		if !w.Server.Exists("a") {
@@ -271,7 +271,7 @@ func TestAMultiLockDoesNotSitOnMembersWhileItWaits(t *testing.T) {
 		if last := r.all()[before:]; !slices.Equal(last, []string{"+b", "+a"}) {
 			t.Errorf("after b was released: %v, want b first", last)
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		w.Server.Del("redisson_lock_token:{a}")
 		w.WantNothing()
 	})
@@ -292,7 +292,7 @@ func TestAMultiLockHasOneDeadlineForAllMembers(t *testing.T) {
 			if d := time.Since(start); !errors.As(err, &busy) || d < wait || d > wait+50*time.Millisecond {
 				t.Errorf("Wait(%v): %v after %v", wait, err, d)
 			}
-			if wait == 0 && (busy.Name != "b" || busy.Owner != others[0].Owner()) {
+			if wait == 0 && (busy.Name != "b" || busy.Owner != others[0].ID()) {
 				t.Errorf("busy with %+v", busy)
 			}
 			ctx, cancel := context.WithTimeout(bg, wait+time.Second)
@@ -338,7 +338,7 @@ func TestTryOfAMultiLockTakesAllOrNothing(t *testing.T) {
 		if err != nil || info.Name != "a,b" || info.Kind != redlatch.KindMultiLock || !info.Held() || info.Holders != nil {
 			t.Errorf("Info: %+v, %v", info, err)
 		}
-		if all := info.Members; len(all) != 2 || all[0].Name != "a" || all[1].Holders[0].Owner != h.Holds()[1].Owner() {
+		if all := info.Members; len(all) != 2 || all[0].Name != "a" || all[1].Holders[0].Owner != h.Members()[1].ID() {
 			t.Errorf("Info of the members: %+v", all)
 		}
 		if err := w.Server.Set("odd", "not a lock"); err != nil {
@@ -352,7 +352,7 @@ func TestTryOfAMultiLockTakesAllOrNothing(t *testing.T) {
 			t.Errorf("Info with a member that is no lock: %+v", all)
 		}
 		w.Server.Del("odd")
-		w.ReleaseMulti(h)
+		w.Release(h)
 		w.WantNothing()
 	})
 }
@@ -403,13 +403,13 @@ func TestALostReplyLeavesNothingOfAMultiLock(t *testing.T) {
 					t.Error(err)
 				}
 				w.Release(busy)
-				h := w.AcquireMulti(bg, m)
-				for _, h := range h.Holds() {
+				h := w.Acquire(bg, m)
+				for _, h := range h.Members() {
 					if w.Count(h) != "1" {
 						t.Errorf("%s has count %q", h.Name(), w.Count(h))
 					}
 				}
-				w.ReleaseMulti(h)
+				w.Release(h)
 				time.Sleep(15 * time.Second)
 				w.Server.Del("redisson_lock_token:{b}")
 				w.WantNothing()
@@ -422,7 +422,7 @@ func TestTheMemberThatDoesNotAnswerDelaysTheReleaseOfNoOther(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		hung := another(w)
 		a, b := w.Client(redlatch.Config{}), hung.Client(redlatch.Config{})
-		h := w.AcquireMulti(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
+		h := w.Acquire(bg, redlatch.MultiLock(a.Lock("a"), b.Lock("b")))
 		hung.Server.SetError("LOADING hung")
 		done := locktest.Later(func() error { return h.Release(bg) })
 		time.Sleep(pace + time.Millisecond)
@@ -443,7 +443,7 @@ func TestAMemberThatIsDownFailsAfterTheOutageTimeout(t *testing.T) {
 		down := another(w)
 		a, b := w.Client(redlatch.Config{}), down.Client(redlatch.Config{})
 		down.Server.SetError("LOADING down")
-		for _, m := range []*redlatch.Multi{
+		for _, m := range []*redlatch.Lock{
 			redlatch.MultiLock(a.Lock("a"), b.Lock("b")),
 			redlatch.MultiLock(b.Lock("a"), b.Lock("b")), // together
 		} {
@@ -472,14 +472,14 @@ func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
 		c := w.Tapped(redlatch.Config{}, d)
 		m := redlatch.MultiLock(c.Lock("a", redlatch.Fenced()), c.Lock("b", redlatch.Fenced()), c.Lock("c", redlatch.Fenced()), c.Lock("d", redlatch.Fenced()))
 		start := time.Now()
-		_, err := locktest.EachWith(m, redlatch.Lease(100*time.Millisecond)).Acquire(bg)
+		_, err := locktest.With(m, redlatch.Lease(100*time.Millisecond)).Acquire(bg)
 		w.WantErr(err, redlatch.ErrUnavailable)
 		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second {
 			t.Errorf("after %v", d)
 		}
-		_, err = locktest.EachWith(m, redlatch.Lease(100*time.Millisecond)).TryAcquire(bg, time.Second)
+		_, err = locktest.With(m, redlatch.Lease(100*time.Millisecond)).TryAcquire(bg, time.Second)
 		w.WantErr(err, redlatch.ErrBusy)
-		w.ReleaseMulti(w.AcquireMulti(bg, locktest.EachWith(m, redlatch.Lease(time.Second))))
+		w.Release(w.Acquire(bg, locktest.With(m, redlatch.Lease(time.Second))))
 		time.Sleep(5 * time.Minute)
 		for _, key := range w.Keys() {
 			if len(key) == 1 {
@@ -626,5 +626,45 @@ func TestABackoffThatPanicsLeavesNoMemberHeld(t *testing.T) {
 			}
 		}
 		w.Release(busy)
+	})
+}
+
+// A MultiLock is a Lock: what is asked of it as of a single one has an answer, or a refusal that says what to do.
+func TestAMultiLockIsALock(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		both := redlatch.MultiLock(c.Lock("b"), c.Lock("a"))
+		h := w.Acquire(bg, redlatch.MultiLock(c.Lock("c"), both, other.Lock("d")))
+		if h.Name() != "a,b,c,d" || len(h.Members()) != 4 || h.ID() != "" || h.Token() != 0 {
+			t.Errorf("%q of %d, %q, %d", h.Name(), len(h.Members()), h.ID(), h.Token())
+		}
+		for i, m := range h.Members() {
+			if alone := m.Members(); len(alone) != 1 || alone[0] != m || m.ID() == "" || m.Name() != string(rune('a'+i)) {
+				t.Errorf("%s, %s: %v", m.Name(), m.ID(), alone)
+			}
+		}
+		inner := w.Acquire(h.Context(), both)
+		if redlatch.HoldFrom(inner.Context()) != inner || redlatch.HoldFrom(h.With(bg)) != h {
+			t.Error("the hold is not found")
+		}
+		w.Release(inner)
+		red := redlatch.RedLock(c.Lock("r"), other.Lock("r2"))
+		_, detached := h.Detach()
+		_, ofRed := redlatch.MultiLock(c.Lock("x"), red).Acquire(bg)
+		_, ofMulti := redlatch.RedLock(both, other.Lock("r2")).TryAcquire(bg, 0)
+		_, ofBad := redlatch.MultiLock(c.Lock("x"), redlatch.MultiLock()).Acquire(bg)
+		for word, err := range map[string]error{
+			"call ReleaseID and": both.ReleaseID(bg, h.Members()[0].ID()), "ExtendID of each": both.ExtendID(bg, h.Members()[0].ID(), time.Minute),
+			"ReleaseID": detached, "is several locks": ofRed, "several locks": ofMulti, "at least one": ofBad,
+		} {
+			if !errors.Is(err, redlatch.ErrInvalid) || !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: %v", word, err)
+			}
+		}
+		if held, err := admin.ForceRelease(bg, both); !held || err != nil {
+			t.Errorf("ForceRelease: %t, %v", held, err)
+		}
+		w.WantErr(h.Release(bg), redlatch.ErrLost)
+		w.WantNothing()
 	})
 }

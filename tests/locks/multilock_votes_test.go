@@ -93,7 +93,7 @@ func TestWhoIsRefusedDoesNotKeepVotesForASilentMember(t *testing.T) {
 			t.Error("a vote is left behind")
 		}
 		p.Release(rival)
-		p.ReleaseMulti(p.AcquireMulti(bg, m))
+		p.Release(p.Acquire(bg, m))
 		on.Store(false)
 		time.Sleep(15 * time.Second)
 		p.wantNothing()
@@ -162,8 +162,8 @@ func TestContendersOfARedLockLearnThatAMajorityIsDown(t *testing.T) {
 // get the lock in the order in which they came, and Try gets it from none of them.
 func TestAProcessIsOneVoterForARedLock(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
-		locks := p.red("a").Locks()
-		first := p.AcquireMulti(bg, redlatch.RedLock(locks...))
+		locks := locktest.Members(p.red("a"))
+		first := p.Acquire(bg, redlatch.RedLock(locks...))
 		var order []int
 		var wg sync.WaitGroup
 		for i := range 6 {
@@ -179,7 +179,7 @@ func TestAProcessIsOneVoterForARedLock(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		p.ReleaseMulti(first)
+		p.Release(first)
 		synctest.Wait()
 		if _, err := redlatch.RedLock(locks...).TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("Try overtakes: %v", err)
@@ -200,46 +200,46 @@ func TestReadersOfOneProcessShareARedLock(t *testing.T) {
 			locks = append(locks, w.Client(redlatch.Config{}).ReadWriteLock("a").Read())
 		}
 		m := redlatch.RedLock(locks...)
-		h := p.AcquireMulti(bg, m)
-		p.ReleaseMulti(p.AcquireMultiWithin(bg, m, time.Second))
-		p.ReleaseMulti(h)
+		h := p.Acquire(bg, m)
+		p.Release(p.AcquireWithin(bg, m, time.Second))
+		p.Release(h)
 		p.wantNothing()
 	})
 }
 
 // However a hold of a red lock ends, the next goroutine of the process gets in.
 func TestWhoWaitsForARedLockOfItsOwnProcess(t *testing.T) {
-	ends := map[string]func(p *poll, h *redlatch.MultiHold){
-		"is let in by a release": func(p *poll, h *redlatch.MultiHold) { p.ReleaseMulti(h) },
-		"is let in by a loss": func(p *poll, _ *redlatch.MultiHold) {
+	ends := map[string]func(p *poll, h *redlatch.Hold){
+		"is let in by a release": func(p *poll, h *redlatch.Hold) { p.Release(h) },
+		"is let in by a loss": func(p *poll, _ *redlatch.Hold) {
 			p.servers[0].Server.FlushAll()
 			p.servers[1].Server.FlushAll()
 		},
-		"is let in by a release of members": func(p *poll, h *redlatch.MultiHold) {
-			p.Release(h.Holds()[0])
-			p.Release(h.Holds()[1])
-			p.Release(h.Holds()[2])
+		"is let in by a release of members": func(p *poll, h *redlatch.Hold) {
+			p.Release(h.Members()[0])
+			p.Release(h.Members()[1])
+			p.Release(h.Members()[2])
 		},
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			inRedTime(t, 3, func(p *poll) {
 				m := p.red("a")
-				h := p.AcquireMulti(bg, m)
+				h := p.Acquire(bg, m)
 				synctest.Wait()
 				_, err := m.TryAcquire(bg, 0)
 				_, err2 := m.TryAcquire(bg, time.Second)
 				for _, err := range []error{err, err2} {
 					var busy *redlatch.BusyError
-					if !errors.As(err, &busy) || busy.Name != "a" || busy.Owner != h.Holds()[0].Owner() || busy.TTL < 20*time.Second {
+					if !errors.As(err, &busy) || busy.Name != "a" || busy.Owner != h.Members()[0].ID() || busy.TTL < 20*time.Second {
 						t.Errorf("%#v", err)
 					}
 				}
-				next := locktest.Later(func() *redlatch.MultiHold { return p.AcquireMulti(bg, m) })
+				next := locktest.Later(func() *redlatch.Hold { return p.Acquire(bg, m) })
 				synctest.Wait()
 				end(p, h)
-				p.ReleaseMulti(<-next)
-				p.ReleaseMulti(p.AcquireMulti(bg, m))
+				p.Release(<-next)
+				p.Release(p.Acquire(bg, m))
 				_ = h.Release(bg) // the member that is left of a hold that was lost
 				time.Sleep(time.Minute)
 				p.wantNothing()
@@ -259,7 +259,7 @@ func TestWhoWaitsForARedLockWaitsOnWithAClosedMinority(t *testing.T) {
 				locks[i] = clients[i].Lock("a")
 			}
 			m := redlatch.RedLock(locks...)
-			h := p.AcquireMulti(bg, m)
+			h := p.Acquire(bg, m)
 			synctest.Wait()
 			next := locktest.Later(func() error { return m.Do(bg, func(context.Context) error { return nil }) })
 			synctest.Wait()
@@ -267,7 +267,7 @@ func TestWhoWaitsForARedLockWaitsOnWithAClosedMinority(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
-			p.ReleaseMulti(h)
+			p.Release(h)
 			if err := <-next; err != nil {
 				t.Error(err)
 			}

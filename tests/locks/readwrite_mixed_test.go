@@ -27,7 +27,7 @@ func TestAForeignReadUnlockKeepsTheLockForOurReaders(t *testing.T) {
 				t.Fatal("the foreign release freed the lock")
 			}
 		}
-		w.WantFields("ours alone", "orders", map[string]string{"mode": "read", b.Owner(): "1"})
+		w.WantFields("ours alone", "orders", map[string]string{"mode": "read", b.ID(): "1"})
 		if ttl := w.Server.TTL("orders"); time.Now().Add(ttl).Before(b.Expires()) {
 			t.Errorf("the lock lives for %v, our hold is trusted for %v", ttl, time.Until(b.Expires()))
 		}
@@ -79,7 +79,7 @@ func TestForeignZombiesDoNotKeepTheLock(t *testing.T) {
 		f.Read(5 * time.Second)
 		h := w.Acquire(bg, rw.Read())
 		time.Sleep(time.Minute)
-		w.WantFields("a zombie beside us", "orders", map[string]string{"mode": "read", locktest.JavaOwner: "1", h.Owner(): "1"})
+		w.WantFields("a zombie beside us", "orders", map[string]string{"mode": "read", locktest.JavaOwner: "1", h.ID(): "1"})
 		w.Release(h)
 		w.WantNoKeys()
 	})
@@ -117,7 +117,7 @@ func TestAReadWriteLockDoesNotBreakIntoAPlainLock(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		w.WantFields("the plain lock's", "orders", map[string]string{h.Owner(): "1"})
+		w.WantFields("the plain lock's", "orders", map[string]string{h.ID(): "1"})
 		w.Release(h)
 	})
 }

@@ -21,12 +21,12 @@ func TestAWriterMayWriteAgain(t *testing.T) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")
 		outer := w.Acquire(bg, locktest.With(rw.Write(), redlatch.Lease(time.Minute)))
 		inner := w.Acquire(outer.Context(), locktest.With(rw.Write(), redlatch.Lease(time.Second)))
-		w.WantFields("nested", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "2"})
+		w.WantFields("nested", "orders", map[string]string{"mode": "write", outer.ID() + ":write": "2"})
 		if ttl := w.Server.TTL("orders"); ttl < 59*time.Second || ttl > time.Minute {
 			t.Errorf("the TTL is %v, want the longer lease, not the sum", ttl)
 		}
 		w.Release(inner)
-		w.WantFields("after the inner one", "orders", map[string]string{"mode": "write", outer.Owner() + ":write": "1"})
+		w.WantFields("after the inner one", "orders", map[string]string{"mode": "write", outer.ID() + ":write": "1"})
 		w.Release(outer)
 		w.WantNoKeys()
 	})
@@ -104,7 +104,7 @@ func TestReadsInsideAReadOverlapAndAskNobody(t *testing.T) {
 		b := w.Acquire(outer.Context(), rw.Read())
 		w.Server.SetError("")
 		w.Release(outer)
-		w.WantFields("without the outer one", "orders", map[string]string{"mode": "read", outer.Owner(): "1"})
+		w.WantFields("without the outer one", "orders", map[string]string{"mode": "read", outer.ID(): "1"})
 		w.Release(a)
 		w.Release(b)
 		w.Release(<-wc)
@@ -161,8 +161,8 @@ func TestAReadInsideAWriteLivesOnAndLetsReadersIn(t *testing.T) {
 			msgs := messages(w, "orders")
 			wr := w.Acquire(bg, rw.Write())
 			rd := w.Acquire(wr.Context(), rw.Read())
-			w.WantFields("nested", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
-			if !w.Server.Exists(wire.ReadTimeout("orders", wr.Owner(), 1)) {
+			w.WantFields("nested", "orders", map[string]string{"mode": "write", wr.ID() + ":write": "1", wr.ID(): "1"})
+			if !w.Server.Exists(wire.ReadTimeout("orders", wr.ID(), 1)) {
 				t.Fatal("no key for the read hold")
 			}
 			var got <-chan *redlatch.Hold
@@ -186,7 +186,7 @@ func TestAReadInsideAWriteLivesOnAndLetsReadersIn(t *testing.T) {
 				}
 				defer w.Release(h)
 			} else {
-				w.WantFields("downgraded", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
+				w.WantFields("downgraded", "orders", map[string]string{"mode": "read", rd.ID(): "1"})
 			}
 			time.Sleep(2 * time.Minute) // the watchdog goes on
 			if rd.Err() != nil {
@@ -214,8 +214,8 @@ func TestADowngradeWithALostReplyIsDone(t *testing.T) {
 		rd := w.Acquire(wr.Context(), rw.Read())
 		lose = 2
 		w.Release(wr)
-		w.WantFields("downgraded", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
-		if !w.Server.Exists(wire.ReadTimeout("orders", rd.Owner(), 1)) || len(w.Keys()) != 2 {
+		w.WantFields("downgraded", "orders", map[string]string{"mode": "read", rd.ID(): "1"})
+		if !w.Server.Exists(wire.ReadTimeout("orders", rd.ID(), 1)) || len(w.Keys()) != 2 {
 			t.Errorf("keys %q", w.Keys())
 		}
 		time.Sleep(time.Minute)
@@ -255,7 +255,7 @@ func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
 		h, err := other.TryAcquire(bg, 0)
 		w.OK(err)
 		w.Release(h)
-		if ttl, lock := w.Server.TTL(wire.ReadTimeout("orders", rd.Owner(), 1)), w.Server.TTL("orders"); ttl < lock || lock < 50*time.Minute {
+		if ttl, lock := w.Server.TTL(wire.ReadTimeout("orders", rd.ID(), 1)), w.Server.TTL("orders"); ttl < lock || lock < 50*time.Minute {
 			t.Errorf("the read hold lasts for %v, the lock for %v", ttl, lock)
 		}
 		before := sent.Load()
@@ -306,13 +306,13 @@ func TestAReadInsideAWriteIsNotLeftByATransferOrATurn(t *testing.T) {
 			}
 			next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, locktest.With(rw.Write(), opts...)) })
 			synctest.Wait()
-			old := h.Owner()
+			old := h.ID()
 			w.Release(h)
 			h = <-next
-			if h.Owner() == old {
+			if h.ID() == old {
 				t.Fatal("the owner is the same: nothing is tested")
 			}
-			w.WantFields("the next one's", "orders", map[string]string{"mode": "write", h.Owner() + ":write": "1"})
+			w.WantFields("the next one's", "orders", map[string]string{"mode": "write", h.ID() + ":write": "1"})
 			if len(w.Keys()) != 1 {
 				t.Errorf("keys %q", w.Keys())
 			}
@@ -330,7 +330,7 @@ func TestTheReadInsideAWriteMayEndFirst(t *testing.T) {
 		r2 := w.Acquire(rd.Context(), rw.Read())
 		w.Release(rd)
 		w.Release(r2)
-		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
+		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.ID() + ":write": "1", wr.ID(): "1"})
 		next := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, rw.Read()) })
 		synctest.Wait()
 		w.Release(wr)
@@ -346,7 +346,7 @@ func TestALeaseInsideAWriteEndsByItself(t *testing.T) {
 		rd := w.Acquire(wr.Context(), locktest.With(rw.Read(), redlatch.Lease(5*time.Second)))
 		time.Sleep(6 * time.Second)
 		w.WantErr(rd.Err(), redlatch.ErrLost)
-		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
+		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.ID() + ":write": "1", wr.ID(): "1"})
 		w.WantErr(rd.Release(bg), redlatch.ErrLost)
 		w.Release(wr)
 		w.WantNoKeys()
@@ -368,13 +368,13 @@ func TestAWriteLockIsPassedOnInsideAProcess(t *testing.T) {
 		synctest.Wait()
 		w.Release(h2) // a transfer
 		h3 := <-leased
-		w.WantFields("transferred", "orders", map[string]string{"mode": "write", h3.Owner() + ":write": "1"})
+		w.WantFields("transferred", "orders", map[string]string{"mode": "write", h3.ID() + ":write": "1"})
 		time.Sleep(10 * time.Millisecond)
 		next = locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, l) })
 		synctest.Wait()
 		w.Release(h3) // a turn
 		h4 := <-next
-		w.WantFields("turned", "orders", map[string]string{"mode": "write", h4.Owner() + ":write": "1"})
+		w.WantFields("turned", "orders", map[string]string{"mode": "write", h4.ID() + ":write": "1"})
 		time.Sleep(time.Minute)
 		w.Release(h4)
 		w.WantNoKeys()
@@ -402,7 +402,7 @@ func TestAWriteDoesNotOvertakeADowngrade(t *testing.T) {
 		if err := <-released; err != nil {
 			t.Fatal(err)
 		}
-		w.WantFields("in the end", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
+		w.WantFields("in the end", "orders", map[string]string{"mode": "read", rd.ID(): "1"})
 		w.Release(rd)
 		w.WantNoKeys()
 	})
@@ -426,9 +426,9 @@ func TestAWriteOnItsWayKeepsTheLockWritten(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		w.Release(w1)
 		w2 := <-got
-		w.WantFields("written", "orders", map[string]string{"mode": "write", rd.Owner() + ":write": "1", rd.Owner(): "1"})
+		w.WantFields("written", "orders", map[string]string{"mode": "write", rd.ID() + ":write": "1", rd.ID(): "1"})
 		w.Release(w2)
-		w.WantFields("in the end", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
+		w.WantFields("in the end", "orders", map[string]string{"mode": "read", rd.ID(): "1"})
 		w.Release(rd)
 		w.WantNoKeys()
 	})
@@ -458,7 +458,7 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 			t.Fatal("a reader of this process still waits")
 		}
 		w.Release(<-beside)
-		w.WantFields("in the end", "orders", map[string]string{"mode": "read", rd.Owner(): "1"})
+		w.WantFields("in the end", "orders", map[string]string{"mode": "read", rd.ID(): "1"})
 		other := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read()
 		h, err := other.TryAcquire(bg, 0)
 		if err != nil {
@@ -469,7 +469,7 @@ func TestAWriteThatFailsOnItsWayLeavesTheReadARead(t *testing.T) {
 		time.Sleep(time.Second)
 		w.Release(rd)
 		wr := <-next
-		w.WantFields("the next writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		w.WantFields("the next writer's", "orders", map[string]string{"mode": "write", wr.ID() + ":write": "1"})
 		w.Release(wr)
 		w.WantNoKeys()
 	})
@@ -487,7 +487,7 @@ func TestADowngradedLockIsNotPassedOnToAWriter(t *testing.T) {
 		synctest.Wait()
 		w.Release(rd)
 		h := <-next
-		w.WantFields("the next writer's", "orders", map[string]string{"mode": "write", h.Owner() + ":write": "1"})
+		w.WantFields("the next writer's", "orders", map[string]string{"mode": "write", h.ID() + ":write": "1"})
 		if _, err := w.Client(redlatch.Config{}).ReadWriteLock("orders").Read().TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("a reader beside it: %v", err)
 		}
@@ -520,7 +520,7 @@ func TestTheNextWriterDoesNotInheritAReader(t *testing.T) {
 		w.Release(wr)
 		h := <-next
 		w.Settle()
-		w.WantFields("handed on", "orders", map[string]string{"mode": "write", h.Owner() + ":write": "1"})
+		w.WantFields("handed on", "orders", map[string]string{"mode": "write", h.ID() + ":write": "1"})
 		w.Release(h)
 		w.WantNoKeys()
 	})
@@ -538,7 +538,7 @@ func TestTheEndOfAReadInsideAWriteLeavesTheWriterItsTTL(t *testing.T) {
 				w.Release(rd)
 			}
 			time.Sleep(2 * time.Second)
-			w.WantFields(how, "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1", wr.Owner(): "1"})
+			w.WantFields(how, "orders", map[string]string{"mode": "write", wr.ID() + ":write": "1", wr.ID(): "1"})
 			if ttl := w.Server.TTL("orders"); time.Now().Add(ttl).Before(wr.Expires()) || wr.Err() != nil {
 				t.Errorf("%s: Redis keeps the lock for %v, the writer trusts it for %v (%v)", how, ttl, time.Until(wr.Expires()), wr.Err())
 			}

@@ -122,7 +122,7 @@ func TestCancelledReadersLeaveNothing(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		cancel()
 		wg.Wait()
-		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.ID() + ":write": "1"})
 		w.Release(wr)
 		time.Sleep(5 * time.Minute)
 		w.WantNoKeys()
@@ -250,7 +250,7 @@ func TestReadersAreToldWhenTheirLockIsDeleted(t *testing.T) {
 			w.WantErr(h.Err(), redlatch.ErrLost)
 			w.WantErr(h.Release(bg), redlatch.ErrLost)
 		}
-		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+		w.WantFields("the writer's", "orders", map[string]string{"mode": "write", wr.ID() + ":write": "1"})
 		if _, err := l.TryAcquire(bg, 0); !errors.Is(err, redlatch.ErrBusy) {
 			t.Errorf("a reader beside the writer: %v", err)
 		}

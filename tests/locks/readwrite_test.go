@@ -30,15 +30,15 @@ func TestAReadWriteLockIsWrittenAsRedissonWritesIt(t *testing.T) {
 			rw := c.ReadWriteLock(name)
 			msgs := messages(w, name)
 			wr := w.Acquire(bg, rw.Write())
-			w.WantFields("written", name, map[string]string{"mode": "write", wr.Owner() + ":write": "1"})
+			w.WantFields("written", name, map[string]string{"mode": "write", wr.ID() + ":write": "1"})
 			w.Release(wr)
 			w.WantNoKeys()
 			if got := msgs(); len(got) != 1 || got[0] != "1" {
 				t.Errorf("a write release published %q, want 1", got)
 			}
 			rd := w.Acquire(bg, rw.Read())
-			key := base + ":" + rd.Owner() + ":rwlock_timeout:1"
-			w.WantFields("read", name, map[string]string{"mode": "read", rd.Owner(): "1"})
+			key := base + ":" + rd.ID() + ":rwlock_timeout:1"
+			w.WantFields("read", name, map[string]string{"mode": "read", rd.ID(): "1"})
 			if v, _ := w.Server.Get(key); v != "1" || w.Server.TTL(key) != 30*time.Second || w.Server.TTL(name) != 30*time.Second {
 				t.Errorf("the hold's key has value %q, TTL %v, the lock %v", v, w.Server.TTL(key), w.Server.TTL(name))
 			}
@@ -114,8 +114,8 @@ func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 		for _, c := range []*redlatch.Client{c, other} {
 			for _, l := range []*redlatch.Lock{c.ReadWriteLock("orders").Read(), c.ReadWriteLock("orders").Write()} {
 				var busy *redlatch.BusyError
-				if _, err := l.TryAcquire(bg, 0); !errors.As(err, &busy) || busy.Owner != wr.Owner() {
-					t.Errorf("Try: %v, want busy with %s", err, wr.Owner())
+				if _, err := l.TryAcquire(bg, 0); !errors.As(err, &busy) || busy.Owner != wr.ID() {
+					t.Errorf("Try: %v, want busy with %s", err, wr.ID())
 				}
 			}
 		}
@@ -148,7 +148,7 @@ func TestReadersOfOneProcessShareOneRemoteHold(t *testing.T) {
 			holds = append(holds, w.Acquire(bg, l))
 		}
 		w.Server.SetError("")
-		w.WantFields("10,001 readers", "orders", map[string]string{"mode": "read", first.Owner(): "1"})
+		w.WantFields("10,001 readers", "orders", map[string]string{"mode": "read", first.ID(): "1"})
 		if n := len(w.Keys()); n != 2 {
 			t.Errorf("%d keys: %q", n, w.Keys())
 		}
@@ -168,7 +168,7 @@ func TestARenewalKeepsTheLockAndTheNumberedKeys(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.ReadWriteLock("orders").Read())
-		key := wire.ReadTimeout("orders", h.Owner(), 1)
+		key := wire.ReadTimeout("orders", h.ID(), 1)
 		for range 60 {
 			time.Sleep(5 * time.Second)
 			if a, b := w.Server.TTL("orders"), w.Server.TTL(key); a < 15*time.Second || b < a {
@@ -186,7 +186,7 @@ func TestARenewalBringsBackANumberedKey(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		h := w.Acquire(bg, c.ReadWriteLock("orders").Read())
-		key := wire.ReadTimeout("orders", h.Owner(), 1)
+		key := wire.ReadTimeout("orders", h.ID(), 1)
 		w.Server.Del(key)
 		time.Sleep(11 * time.Second)
 		if !w.Server.Exists(key) {
@@ -390,7 +390,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 		}
 		w.Release(rd)
 		info, err := admin.LockInfo(bg, orw.Write())
-		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.Owner() || info.Kind != redlatch.KindReadWrite || info.Holders[0].Mode != "write" {
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != wr.ID() || info.Kind != redlatch.KindReadWrite || info.Holders[0].Mode != "write" {
 			t.Errorf("%+v, %v", info, err)
 		}
 		if ok, err := admin.ForceRelease(bg, orw.Write()); !ok || err != nil || wr.Err() == nil {
@@ -402,7 +402,7 @@ func TestAForceReleaseOfReadersLeavesWritersAlone(t *testing.T) {
 		if ok, err := admin.ForceRelease(bg, orw.Write()); ok || err != nil || a.Err() != nil {
 			t.Fatalf("the writer released: %v, %v; a reader: %v", ok, err, a.Err())
 		}
-		if info, err := admin.LockInfo(bg, orw.Read()); err != nil || len(info.Holders) != 1 || info.Holders[0].Count != 1 || info.Holders[0].Owner != a.Owner() {
+		if info, err := admin.LockInfo(bg, orw.Read()); err != nil || len(info.Holders) != 1 || info.Holders[0].Count != 1 || info.Holders[0].Owner != a.ID() {
 			t.Errorf("%+v, %v", info, err)
 		}
 		if ok, err := admin.ForceRelease(bg, orw.Read()); !ok || err != nil || a.Err() == nil || b.Err() == nil {

@@ -87,8 +87,8 @@ func TestStripesAreLocksOfTheirOwn(t *testing.T) {
 		_, err := c.StripedLock("s", 64).For("orders:1").TryAcquire(bg, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		w.Release(h)
-		m := w.AcquireMultiWithin(bg, redlatch.MultiLock(s.For("orders:2"), s.For("orders:1")), time.Second)
-		w.ReleaseMulti(m)
+		m := w.AcquireWithin(bg, redlatch.MultiLock(s.For("orders:2"), s.For("orders:1")), time.Second)
+		w.Release(m)
 		w.WantNothing()
 	})
 }
@@ -115,18 +115,36 @@ func TestSeveralKeysOfOneStripeAreOneMember(t *testing.T) {
 		s := c.StripedLock("s", 2)
 		m := redlatch.MultiLock(s.For("a"), s.For("orders:1"), s.For("b"), c.Lock("other"), c.StripedLock("s", 2).For("a"))
 		var names []string
-		for _, l := range m.Locks() {
+		for _, l := range locktest.Members(m) {
 			names = append(names, l.Name())
 		}
 		if got := strings.Join(names, " "); got != "other s:0 s:1" {
 			t.Errorf("its members are %q", got)
 		}
-		h := w.AcquireMulti(bg, m)
-		if n := len(h.Holds()); n != 3 {
+		h := w.Acquire(bg, m)
+		if n := len(h.Members()); n != 3 {
 			t.Errorf("%d holds", n)
 		}
-		w.ReleaseMulti(h)
+		w.Release(h)
 		_, err := redlatch.MultiLock(s.For("a"), c.Lock(s.For("a").Name())).Acquire(bg) // somebody has mixed two things up
+		w.WantErr(err, redlatch.ErrInvalid)
+		w.WantNothing()
+	})
+}
+
+func TestForOfSeveralKeysIsTheirDifferentStripes(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		s := c.StripedLock("s", 2, redlatch.Lease(time.Minute))
+		if one := s.For("a"); locktest.Members(one) != nil && len(locktest.Members(one)) > 0 {
+			t.Error("one key is several locks")
+		}
+		h := w.Acquire(bg, s.For("a", "orders:1", "b"))
+		if len(h.Members()) != 2 || h.Name() != "s:0,s:1" || h.ID() != "" || w.Server.TTL("s:1") != time.Minute {
+			t.Errorf("%d holds of %q, %q, for %v", len(h.Members()), h.Name(), h.ID(), w.Server.TTL("s:1"))
+		}
+		w.Release(h)
+		_, err := s.For().Acquire(bg)
 		w.WantErr(err, redlatch.ErrInvalid)
 		w.WantNothing()
 	})

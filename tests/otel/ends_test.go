@@ -101,7 +101,7 @@ func TestTheEndOfTheClientEndsSpans(t *testing.T) {
 		}},
 		// The last of several permits says how it ended.
 		"permit": {permits("2"), func(w *locktest.World, c *redlatch.Client) func() {
-			ps, err := w.Permits(c, 2, redlatch.Lease(time.Minute)).AcquireMany(bg, 2)
+			ps, err := locktest.Each(w.Permits(c, 2, redlatch.Lease(time.Minute)).Acquire(bg, 2))
 			w.OK(err)
 			w.Detach(ps[0])
 			return func() { _ = ps[1].Release(bg) }

@@ -80,8 +80,8 @@ func TestTheWaitAndTheHoldAreTwoSpans(t *testing.T) {
 			if !maps.Equal(say(span), want) || span.Status().Code != codes.Unset || span.SpanKind() != trace.SpanKindInternal {
 				t.Errorf("%s says %v, %v, %v; want %v", span.Name(), say(span), span.Status(), span.SpanKind(), want)
 			}
-			if owner := attribute.String("redlatch.owner", h.Owner()); !hasAttribute(span, owner) {
-				t.Errorf("%s does not say the owner %s", span.Name(), h.Owner())
+			if owner := attribute.String("redlatch.owner", h.ID()); !hasAttribute(span, owner) {
+				t.Errorf("%s does not say the owner %s", span.Name(), h.ID())
 			}
 		}
 	})
@@ -268,14 +268,14 @@ func TestTheSpansOfEveryTypeEnd(t *testing.T) {
 			return semaphore.New(c, "jobs", 0).Acquire(bg, 2)
 		}, 0},
 		"permits": {redlatch.KindExpirable, func(w *locktest.World, c *redlatch.Client) error {
-			ps, err := w.Permits(c, 3).AcquireMany(bg, 3)
+			ps, err := locktest.Each(w.Permits(c, 3).Acquire(bg, 3))
 			for _, p := range ps {
 				err = errors.Join(err, p.Release(bg))
 			}
 			return err
 		}, 1},
 		"no permits": {redlatch.KindExpirable, func(w *locktest.World, c *redlatch.Client) error {
-			_, err := w.Permits(c, 3).AcquireMany(bg, 0)
+			_, err := locktest.Each(w.Permits(c, 3).Acquire(bg, 0))
 			return err
 		}, 0},
 		"limiter": {redlatch.KindRateLimiter, func(w *locktest.World, c *redlatch.Client) error {
@@ -327,7 +327,7 @@ func nothing(context.Context) error { return nil }
 func TestPermitsThatAreAcquiredTogetherHaveOneSpan(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		b := newBackend(w, redlatchotel.Options{})
-		ps, err := w.Permits(b.watched(w.Client(redlatch.Config{})), 3).AcquireMany(bg, 3)
+		ps, err := locktest.Each(w.Permits(b.watched(w.Client(redlatch.Config{})), 3).Acquire(bg, 3))
 		w.OK(err)
 		w.OK(ps[0].Release(bg))
 		time.Sleep(time.Second)

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/redlatchrueidis"
 	"github.com/redlatch/redlatch/semaphore"
+	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
 // A play is what there is to see: clients that use a few locks as the services of a shop might.
@@ -131,10 +132,10 @@ func (p *play) semaphore(c clients) error {
 	if _, err := calls(c.billing1).TrySetPermits(p.ctx, 4); err != nil {
 		return err
 	}
-	if _, err := calls(c.billing1).AcquireMany(p.ctx, 2); err != nil {
+	if _, err := locktest.Each(calls(c.billing1).Acquire(p.ctx, 2)); err != nil {
 		return err
 	}
-	if _, err := calls(c.billing2).Acquire(p.ctx); err != nil {
+	if _, err := calls(c.billing2).Acquire(p.ctx, 1); err != nil {
 		return err
 	}
 	return nil

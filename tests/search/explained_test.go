@@ -3,7 +3,7 @@ package search
 const (
 	again   = "what follows comes to the same"
 	chain   = "TestAWaiterOfRedissonFindsTheScoresThatItExpects"
-	counter = "only a FencedLock of an election's name gives its counter a TTL: TestATermHasItsNumberForAsLongAsItLasts"
+	counter = "only a Lock with Fenced, of an election's name, gives its counter a TTL: TestATermHasItsNumberForAsLongAsItLasts"
 	toldToo = "redlatch's waiters look every two seconds; Redisson's hear of it: TestRedissonHearsThatALockIsFreeSooner"
 )
 

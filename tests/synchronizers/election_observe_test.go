@@ -46,7 +46,7 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 				first = term(lead)
 			}
 			l, err := watcher.Leader(bg)
-			if err != nil || l.Owner != redlatch.HoldFrom(lead).Owner() || l.Client != c.client.ID() || l.Term != first+int64(i) || l.By != who+"@h pid 7" {
+			if err != nil || l.Owner != redlatch.HoldFrom(lead).ID() || l.Client != c.client.ID() || l.Term != first+int64(i) || l.By != who+"@h pid 7" {
 				t.Errorf("Leader: %+v, %v", l, err)
 			}
 			c.end(w)

@@ -41,7 +41,7 @@ type permitModel struct {
 
 	mu     sync.Mutex // guards rand and what follows
 	total  int        // of permits, if the one who changes it has his way
-	live   map[string]*semaphore.Permit
+	live   map[string]*redlatch.Hold
 	waits  map[int]permitWait // by number
 	number int
 	got    int
@@ -62,7 +62,7 @@ type permitClient struct {
 func newPermitModel(w *locktest.World, seed uint64) *permitModel {
 	m := &permitModel{
 		World: w, rand: rand.New(rand.NewPCG(seed, 11)), lossy: seed > 0, slot: make(chan struct{}, 1),
-		total: 6, live: map[string]*semaphore.Permit{}, waits: map[int]permitWait{},
+		total: 6, live: map[string]*redlatch.Hold{}, waits: map[int]permitWait{},
 	}
 	for range 4 {
 		c := &permitClient{m: m}
@@ -257,7 +257,7 @@ func (c *permitClient) section() {
 	number := m.number
 	m.waits[number] = permitWait{c, time.Now()}
 	m.mu.Unlock()
-	ps, err := s.TryAcquireMany(ctx, 1+m.draw(enough), wait)
+	ps, err := locktest.Each(s.TryAcquire(ctx, 1+m.draw(enough), wait))
 	m.mu.Lock()
 	delete(m.waits, number)
 	for _, p := range ps {

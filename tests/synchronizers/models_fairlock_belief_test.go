@@ -142,7 +142,7 @@ func (m *belief) enter(h *redlatch.Hold) {
 	m.got++
 	for other := range m.inside {
 		if other.Err() == nil {
-			m.Errorf("%s and %s believe that they have the lock", other.Owner(), h.Owner())
+			m.Errorf("%s and %s believe that they have the lock", other.ID(), h.ID())
 		}
 	}
 	m.inside[h] = true

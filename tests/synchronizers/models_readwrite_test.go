@@ -35,7 +35,7 @@ func (x *exclusion) enter(h *redlatch.Hold, what string, nest int) int {
 	}
 	for other, has := range x.holders {
 		if other.Err() == nil && h.Err() == nil && x.family[other] != nest && (what == "write" || has == "write") {
-			x.Errorf("%s %s beside %s %s", what, h.Owner(), has, other.Owner())
+			x.Errorf("%s %s beside %s %s", what, h.ID(), has, other.ID())
 		}
 	}
 	x.holders[h], x.family[h] = what, nest
@@ -62,17 +62,17 @@ func (x *exclusion) agrees() {
 			continue
 		}
 		if what == "write" {
-			n, _ := strconv.Atoi(want[h.Owner()+":write"])
-			want[h.Owner()+":write"] = strconv.Itoa(n + 1)
+			n, _ := strconv.Atoi(want[h.ID()+":write"])
+			want[h.ID()+":write"] = strconv.Itoa(n + 1)
 			want["mode"] = "write"
 			continue
 		}
-		want[h.Owner()] = "1"
+		want[h.ID()] = "1"
 		if want["mode"] == "" {
 			want["mode"] = "read"
 		}
-		if key := wire.ReadTimeout("orders", h.Owner(), 1); !x.Server.Exists(key) {
-			x.Errorf("%s reads and has no key", h.Owner())
+		if key := wire.ReadTimeout("orders", h.ID(), 1); !x.Server.Exists(key) {
+			x.Errorf("%s reads and has no key", h.ID())
 		}
 	}
 	got := x.Fields("orders")

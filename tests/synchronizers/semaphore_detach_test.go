@@ -54,14 +54,14 @@ func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 		var lost int
 		c := w.Client(redlatch.Config{}, observe.Hooks{Lost: func(observe.LostEvent) { lost++ }})
 		s, other := w.Permits(c, 4), semaphore.NewExpirable(w.Client(redlatch.Config{}), locktest.Pool, 0)
-		live := func(p *semaphore.Permit) {
+		live := func(p *redlatch.Hold) {
 			t.Helper()
 			if err := p.Err(); err != nil || p.Context().Err() != nil {
 				t.Errorf("%v, %v", err, p.Context().Err())
 			}
 		}
 		over, elsewhere, here, closed := w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Second))), w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Minute))), w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Minute))), w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Minute)))
-		for _, p := range []*semaphore.Permit{over, elsewhere, here, closed} {
+		for _, p := range []*redlatch.Hold{over, elsewhere, here, closed} {
 			ctx := p.Context()
 			w.Detach(p)
 			w.Detach(p)
@@ -89,7 +89,7 @@ func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 			t.Error(err)
 		}
 		live(closed)
-		for p, want := range map[*semaphore.Permit]error{over: redlatch.ErrNotHeld, elsewhere: redlatch.ErrNotHeld, here: nil} {
+		for p, want := range map[*redlatch.Hold]error{over: redlatch.ErrNotHeld, elsewhere: redlatch.ErrNotHeld, here: nil} {
 			if err := p.Release(bg); !errors.Is(err, want) || !errors.Is(context.Cause(p.Context()), redlatch.ErrNotHeld) {
 				t.Errorf("released: %v, want %v; %v", err, want, context.Cause(p.Context()))
 			}
@@ -114,7 +114,7 @@ func TestWhatCannotBeDetachedSaysWhy(t *testing.T) {
 		released, closed := w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Hour))), w.Permit(semaphore.NewExpirable(other, s.Name(), 0, redlatch.Lease(time.Hour)))
 		time.Sleep(2 * time.Second)
 		w.OK(released.Release(bg))
-		refused := func(p *semaphore.Permit, want error) {
+		refused := func(p *redlatch.Hold, want error) {
 			t.Helper()
 			if id, err := p.Detach(); id != "" || !errors.Is(err, want) {
 				t.Errorf("detached as %q, %v; want %v", id, err, want)

@@ -36,7 +36,7 @@ func TestDoForgetsNoPermits(t *testing.T) {
 			for name, f := range ways {
 				for what, do := range map[string]func(ctx context.Context) error{
 					"counted":   func(ctx context.Context) error { return sem.Do(ctx, 2, f) },
-					"expirable": func(ctx context.Context) error { return permits.Do(ctx, f) },
+					"expirable": func(ctx context.Context) error { return permits.Do(ctx, 1, f) },
 				} {
 					if what == "expirable" && name == "held" {
 						continue
@@ -79,11 +79,11 @@ func TestDoSaysThatItHasNotRun(t *testing.T) {
 			return err
 		}
 		w.WantErr(not(sem.TryDo(bg, 1, 0, never)), redlatch.ErrBusy)
-		w.WantErr(not(permits.TryDo(bg, time.Second, never)), redlatch.ErrBusy)
-		w.WantErr(not(semaphore.NewExpirable(c, "unset", 0).TryDo(bg, 0, never)), redlatch.ErrUninitialized)
+		w.WantErr(not(permits.TryDo(bg, 1, time.Second, never)), redlatch.ErrBusy)
+		w.WantErr(not(semaphore.NewExpirable(c, "unset", 0).TryDo(bg, 1, 0, never)), redlatch.ErrUninitialized)
 		w.WantErr(not(sem.TryDo(bg, -1, 0, never)), redlatch.ErrInvalid)
 		w.WantErr(not(sem.TryDo(bg, 1, 0, nil)), redlatch.ErrInvalid)
-		w.WantErr(semaphore.NewExpirable(c, "unset", 0).Do(bg, never), redlatch.ErrUninitialized)
+		w.WantErr(semaphore.NewExpirable(c, "unset", 0).Do(bg, 1, never), redlatch.ErrUninitialized)
 		w.WantErr(sem.Do(bg, -1, never), redlatch.ErrInvalid)
 		w.OK(p.Release(bg))
 		ran := false
@@ -102,8 +102,8 @@ func TestDoOfAPermitEndsWithIt(t *testing.T) {
 			return context.WithValue(ctx, key{}, "told")
 		}})
 		permits, sem := w.Permits(c, 1), w.Semaphore(c, 1)
-		err := permits.Do(bg, func(ctx context.Context) error {
-			if p := semaphore.PermitFrom(ctx); p == nil || p.Err() != nil || ctx.Value(key{}) != "told" {
+		err := permits.Do(bg, 1, func(ctx context.Context) error {
+			if p := redlatch.HoldFrom(ctx); p == nil || p.Err() != nil || ctx.Value(key{}) != "told" {
 				t.Errorf("permit %v, %v", p, ctx.Value(key{}))
 			}
 			w.Server.Del(locktest.PoolTimes)
@@ -111,7 +111,7 @@ func TestDoOfAPermitEndsWithIt(t *testing.T) {
 			return nil
 		})
 		w.WantErr(err, redlatch.ErrLost)
-		if semaphore.PermitFrom(bg) != nil {
+		if redlatch.HoldFrom(bg) != nil {
 			t.Error("a permit of nobody's")
 		}
 		w.OK(sem.Do(bg, 1, func(ctx context.Context) error {

@@ -22,31 +22,31 @@ import (
 type permitRequest struct {
 	script  string
 	opts    []redlatch.HoldOption // of the semaphore
-	provoke func(w *locktest.World, s *semaphore.Expirable, arm func()) (held []*semaphore.Permit, total int)
+	provoke func(w *locktest.World, s *semaphore.Expirable, arm func()) (held []*redlatch.Hold, total int)
 }
 
 var permitRequests = map[string]permitRequest{
-	"take": {"expirable.take", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"take": {"expirable.take", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		arm()
-		return []*semaphore.Permit{w.Permit(s)}, 5
+		return []*redlatch.Hold{w.Permit(s)}, 5
 	}},
-	"take of several": {"expirable.take", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"take of several": {"expirable.take", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		arm()
-		ps, err := s.AcquireMany(bg, 3)
+		ps, err := locktest.Each(s.Acquire(bg, 3))
 		if err != nil {
 			w.Fatal(err)
 		}
 		return ps, 5
 	}},
-	"take that was extended since": {"expirable.take", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"take that was extended since": {"expirable.take", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		arm()
 		p := w.Permit(s)
 		if err := p.Extend(bg, time.Hour); err != nil {
 			w.Errorf("Extend: %v", err)
 		}
-		return []*semaphore.Permit{p}, 5
+		return []*redlatch.Hold{p}, 5
 	}},
-	"renew": {"expirable.renew", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"renew": {"expirable.renew", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		p := w.Permit(s)
 		before := p.Expires()
 		arm()
@@ -54,23 +54,23 @@ var permitRequests = map[string]permitRequest{
 		if !p.Expires().After(before) {
 			w.Error("not renewed")
 		}
-		return []*semaphore.Permit{p}, 5
+		return []*redlatch.Hold{p}, 5
 	}},
-	"extend": {"expirable.renew", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"extend": {"expirable.renew", []redlatch.HoldOption{redlatch.Lease(30 * time.Second)}, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		p := w.Permit(s)
 		arm()
 		if err := p.Extend(bg, time.Minute); err != nil {
 			w.Errorf("Extend: %v", err)
 		}
-		return []*semaphore.Permit{p}, 5
+		return []*redlatch.Hold{p}, 5
 	}},
-	"release": {"expirable.release", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"release": {"expirable.release", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		p := w.Permit(s)
 		arm()
 		giveBack(w, p)
 		return nil, 5
 	}},
-	"release by id": {"expirable.give_back", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"release by id": {"expirable.give_back", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		p, q := w.Permit(s), w.Permit(s)
 		javaPermit(w, javaID, locktest.Forever)
 		_, _ = w.Server.Incr(locktest.Pool, -1)
@@ -78,22 +78,22 @@ var permitRequests = map[string]permitRequest{
 		if err := s.Release(bg, javaID, p.ID()); err != nil {
 			w.Errorf("Release: %v", err)
 		}
-		return []*semaphore.Permit{q}, 5
+		return []*redlatch.Hold{q}, 5
 	}},
-	"a refused release by id": {"expirable.give_back", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"a refused release by id": {"expirable.give_back", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		p := w.Permit(s)
 		arm()
 		w.WantErr(s.Release(bg, javaID), redlatch.ErrNotHeld)
-		return []*semaphore.Permit{p}, 5
+		return []*redlatch.Hold{p}, 5
 	}},
-	"AddPermits": {"expirable.add", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"AddPermits": {"expirable.add", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		arm()
 		if err := s.AddPermits(bg, 2); err != nil {
 			w.Error(err)
 		}
 		return nil, 7
 	}},
-	"SetPermits": {"expirable.set", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*semaphore.Permit, int) {
+	"SetPermits": {"expirable.set", nil, func(w *locktest.World, s *semaphore.Expirable, arm func()) ([]*redlatch.Hold, int) {
 		arm()
 		if err := s.SetPermits(bg, 3); err != nil {
 			w.Error(err)
@@ -195,7 +195,7 @@ func TestALostReplyOrALateRequestAboutPermits(t *testing.T) {
 						total++
 						deliver("after the release")
 						if lateAt == "in another's time" {
-							ps, err := theirs.AcquireMany(bg, total-1)
+							ps, err := locktest.Each(theirs.Acquire(bg, total-1))
 							if err != nil {
 								t.Fatal(err)
 							}
@@ -278,7 +278,7 @@ func TestWhoLeavesWithARequestInFlight(t *testing.T) {
 			c := w.Tapped(redlatch.Config{}, d)
 			s := w.Permits(c, 2)
 			start := time.Now()
-			_, err := s.TryAcquireMany(bg, 2, 70*time.Millisecond)
+			_, err := locktest.Each(s.TryAcquire(bg, 2, 70*time.Millisecond))
 			w.WantErr(err, redlatch.ErrBusy)
 			if waited := time.Since(start); waited != 70*time.Millisecond {
 				t.Errorf("waited for %v", waited)
@@ -313,7 +313,7 @@ func TestPermitsInAnOutage(t *testing.T) {
 		c := w.Tapped(redlatch.Config{OutageTimeout: 5 * time.Second}, d)
 		s := w.Permits(c, 1)
 		p := w.Permit(s)
-		waiting := locktest.Later(func() error { _, err := s.Acquire(bg); return err })
+		waiting := locktest.Later(func() error { _, err := s.Acquire(bg, 1); return err })
 		time.Sleep(time.Minute) // that it waits for so long is no outage
 		set(true)
 		start := time.Now()
@@ -322,9 +322,9 @@ func TestPermitsInAnOutage(t *testing.T) {
 		if d := time.Since(start); d < 2500*time.Millisecond || d > 8*time.Second {
 			t.Errorf("unavailable after %v", d)
 		}
-		_, err := s.TryAcquire(bg, 0)
+		_, err := s.TryAcquire(bg, 1, 0)
 		w.WantErr(err, redlatch.ErrUnavailable)
-		_, err = s.TryAcquire(bg, time.Second)
+		_, err = s.TryAcquire(bg, 1, time.Second)
 		w.WantErr(err, redlatch.ErrUnavailable)
 		if errors.Is(err, redlatch.ErrBusy) {
 			t.Error(err)
@@ -366,7 +366,7 @@ func TestADroppedPermitIsReportedAndReleased(t *testing.T) {
 	w := locktest.InRealTime(t)
 	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(e observe.DroppedEvent) { dropped <- e }})
 	s := w.Permits(c, 1)
-	if _, err := s.Acquire(bg); err != nil {
+	if _, err := s.Acquire(bg, 1); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(locktest.Generous); time.Now().Before(end); {

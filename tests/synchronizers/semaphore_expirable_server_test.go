@@ -48,14 +48,14 @@ func TestPermitsOnRealServers(t *testing.T) {
 			expired[i] = redis.Z{Score: float64(time.Now().UnixMilli() - int64(i) - 5000), Member: fmt.Sprintf("permit %09d", i)}
 		}
 		check(rdb.ZAdd(bg, locktest.PoolTimes, expired...).Err())
-		p, err := s.TryAcquire(bg, locktest.Generous)
+		p, err := s.TryAcquire(bg, 1, locktest.Generous)
 		check(err)
 		permits(8999, 1)
 		check(rdb.ZAdd(bg, locktest.PoolTimes, expired...).Err())
 		permits(17999, 1)
 		check(p.Release(bg))
 
-		ps, err := semaphore.NewExpirable(a, s.Name(), 0, redlatch.Lease(time.Hour)).TryAcquireMany(bg, 9000, locktest.Generous)
+		ps, err := locktest.Each(semaphore.NewExpirable(a, s.Name(), 0, redlatch.Lease(time.Hour)).TryAcquire(bg, 9000, locktest.Generous))
 		check(err)
 		ids := make([]string, len(ps))
 		for i, p := range ps {
@@ -73,10 +73,10 @@ func TestPermitsOnRealServers(t *testing.T) {
 
 		// From one client to the other, by a message and by the end of a lease.
 		check(s.SetPermits(bg, 1))
-		p, err = s.TryAcquire(bg, locktest.Generous)
+		p, err = s.TryAcquire(bg, 1, locktest.Generous)
 		check(err)
 		waiting := locktest.Later(func() error {
-			p, err := other.TryAcquire(bg, locktest.Generous)
+			p, err := other.TryAcquire(bg, 1, locktest.Generous)
 			check(err)
 			return p.Release(bg)
 		})
@@ -85,7 +85,7 @@ func TestPermitsOnRealServers(t *testing.T) {
 		raw, _ := hex.DecodeString(javaID)
 		check(rdb.ZAdd(bg, locktest.PoolTimes, redis.Z{Score: float64(time.Now().Add(300 * time.Millisecond).UnixMilli()), Member: string(raw)}).Err())
 		check(rdb.Set(bg, locktest.Pool, 0, 0).Err())
-		p, err = other.TryAcquire(bg, locktest.Generous)
+		p, err = other.TryAcquire(bg, 1, locktest.Generous)
 		check(err)
 		check(s.Extend(bg, p.ID(), time.Minute))
 		check(s.Release(bg, p.ID()))

@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-func giveBack(w *locktest.World, ps ...*semaphore.Permit) {
+func giveBack(w *locktest.World, ps ...*redlatch.Hold) {
 	w.Helper()
 	for _, p := range ps {
 		if err := p.Release(bg); err != nil {
@@ -50,7 +50,7 @@ func TestPermitsAreStoredAsRedissonStoresThem(t *testing.T) {
 		s := w.Permits(c, 5)
 		now := time.Now().UnixMilli()
 		p := w.Permit(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(10*time.Second)))
-		many, err := s.AcquireMany(bg, 3)
+		many, err := locktest.Each(s.Acquire(bg, 3))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,9 +95,9 @@ func TestASemaphoreWithoutPermitsIsAnErrorAndNoWait(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		s := semaphore.NewExpirable(c, locktest.Pool, 0)
 		start := time.Now()
-		_, err := s.Acquire(bg)
+		_, err := s.Acquire(bg, 1)
 		w.WantErr(err, redlatch.ErrUninitialized)
-		_, err = s.TryAcquire(bg, 0)
+		_, err = s.TryAcquire(bg, 1, 0)
 		w.WantErr(err, redlatch.ErrUninitialized)
 		if !strings.Contains(err.Error(), "TrySetPermits") || time.Since(start) > time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
@@ -111,7 +111,7 @@ func TestASemaphoreWithoutPermitsIsAnErrorAndNoWait(t *testing.T) {
 		// Deleted while somebody waits.
 		w.Permits(c, 1)
 		p := w.Permit(s)
-		done := locktest.Later(func() error { _, err := s.Acquire(bg); return err })
+		done := locktest.Later(func() error { _, err := s.Acquire(bg, 1); return err })
 		synctest.Wait()
 		if deleted, err := s.Delete(bg); !deleted || err != nil {
 			t.Fatal(deleted, err)
@@ -183,7 +183,7 @@ func TestTheNumberOfPermits(t *testing.T) {
 		numbers(0, 0, 0)
 		check(s.AddPermits(bg, 5))
 		numbers(5, 0, 5)
-		ps, err := s.AcquireMany(bg, 3)
+		ps, err := locktest.Each(s.Acquire(bg, 3))
 		check(err)
 		numbers(2, 3, 5)
 		check(s.SetPermits(bg, 4))
@@ -191,7 +191,7 @@ func TestTheNumberOfPermits(t *testing.T) {
 		check(s.SetPermits(bg, 4))
 		check(s.SetPermits(bg, 1))
 		numbers(-2, 3, 1)
-		_, err = s.TryAcquire(bg, 0)
+		_, err = s.TryAcquire(bg, 1, 0)
 		w.WantErr(err, redlatch.ErrBusy)
 		giveBack(w, ps[0])
 		numbers(-1, 2, 1)
@@ -211,7 +211,7 @@ func TestPermitsByTheirIds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		s, other := w.Permits(a, 4, redlatch.Lease(time.Minute)), semaphore.NewExpirable(b, locktest.Pool, 0, redlatch.Lease(time.Minute))
-		mine, err := s.AcquireMany(bg, 2)
+		mine, err := locktest.Each(s.Acquire(bg, 2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +311,7 @@ func TestPermitsAreReleasedByIdAfterTheContext(t *testing.T) {
 		_ = s.Release(ctx, mine.ID(), theirs.ID())
 		time.Sleep(time.Second)
 		w.WantPermits(2, 0)
-		_, err := s.Acquire(ctx)
+		_, err := s.Acquire(ctx, 1)
 		w.WantErr(err, redlatch.ErrBusy, context.Canceled)
 		p := w.Permit(s)
 		w.WantErr(p.Release(ctx), context.Canceled)
@@ -338,7 +338,7 @@ func TestThousandsOfExpiredPermits(t *testing.T) {
 		if n, err := s.Permits(bg); n != 18000 || err != nil {
 			t.Errorf("%d permits, %v", n, err)
 		}
-		ps, err := s.AcquireMany(bg, 1000)
+		ps, err := locktest.Each(s.Acquire(bg, 1000))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +369,7 @@ func TestTheWatchdogKeepsPermitsAndACrashGivesThemBack(t *testing.T) {
 		lost := make(chan observe.LostEvent, 300)
 		c, other := w.Tapped(redlatch.Config{}, d, observe.Hooks{Lost: func(e observe.LostEvent) { lost <- e }}), w.Client(redlatch.Config{})
 		s := w.Permits(c, 120)
-		ps, err := s.AcquireMany(bg, 120)
+		ps, err := locktest.Each(s.Acquire(bg, 120))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -456,12 +456,12 @@ func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
 		var none context.Context
 		second := func(_ any, err error) error { return err }
 		for want, err := range map[string]error{
-			"nil context":           second(s.Acquire(none)),
-			"must not be negative":  second(s.TryAcquire(bg, -1)),
-			"0 permits cannot":      second(s.AcquireMany(bg, 0)),
-			"ask for 1 to 10000":    second(s.AcquireMany(bg, 10001)),
-			"lease of 1ms":          second(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Millisecond)).Acquire(bg)),
-			"without a '}'":         second(bad.Acquire(bg)),
+			"nil context":           second(s.Acquire(none, 1)),
+			"must not be negative":  second(s.TryAcquire(bg, 1, -1)),
+			"0 permits cannot":      second(locktest.Each(s.Acquire(bg, 0))),
+			"ask for 1 to 10000":    second(locktest.Each(s.Acquire(bg, 10001))),
+			"lease of 1ms":          second(semaphore.NewExpirable(c, s.Name(), 0, redlatch.Lease(time.Millisecond)).Acquire(bg, 1)),
+			"without a '}'":         second(bad.Acquire(bg, 1)),
 			"AddPermits takes":      s.SetPermits(bg, -1),
 			"less than no":          second(s.TrySetPermits(bg, -1)),
 			"Redisson can count":    s.AddPermits(bg, math.MaxInt32+1),
@@ -476,7 +476,7 @@ func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
 		}
 		w.OK(s.Release(bg)) // what a caller has may be nothing
 		_ = w.Server.Set("{pool}:timeout", "text")
-		_, err := s.Acquire(bg)
+		_, err := s.Acquire(bg, 1)
 		var re *driver.RunError
 		if !errors.As(err, &re) || re.Code != "WRONGTYPE" || redlatch.IsRetryable(err) {
 			t.Errorf("a key of another type: %v", err)
@@ -484,7 +484,7 @@ func TestABadCallOfASemaphoreSaysWhatToDo(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Acquire(bg)
+		_, err = s.Acquire(bg, 1)
 		w.WantErr(err, redlatch.ErrClosed)
 		w.WantErr(s.Release(bg, javaID), redlatch.ErrClosed)
 	})
@@ -495,7 +495,7 @@ func TestCloseEndsPermitsAndWaiters(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		s := w.Permits(c, 1)
 		p := w.Permit(s)
-		done := locktest.Later(func() error { _, err := s.Acquire(bg); return err })
+		done := locktest.Later(func() error { _, err := s.Acquire(bg, 1); return err })
 		synctest.Wait()
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
@@ -561,7 +561,7 @@ func TestNoMessageSaysLessThanNoPermits(t *testing.T) {
 		s := semaphore.NewExpirable(w.Client(redlatch.Config{}), "desks", 0)
 		_, err := s.TrySetPermits(bg, 3)
 		w.OK(err)
-		ps, err := s.AcquireMany(bg, 3)
+		ps, err := locktest.Each(s.Acquire(bg, 3))
 		w.OK(err)
 		w.OK(s.SetPermits(bg, 1))
 		published := w.Eavesdrop()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -21,7 +20,7 @@ func TestCallersOfOneProcessGetPermitsInOrder(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
 		s := w.Permits(c, 3)
-		held, err := s.AcquireMany(bg, 3)
+		held, err := locktest.Each(s.Acquire(bg, 3))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +28,7 @@ func TestCallersOfOneProcessGetPermitsInOrder(t *testing.T) {
 		var wg sync.WaitGroup
 		ask := func(name string, n int) {
 			wg.Go(func() {
-				ps, err := s.AcquireMany(bg, n)
+				ps, err := locktest.Each(s.Acquire(bg, n))
 				if err != nil {
 					t.Error(err)
 				}
@@ -45,7 +44,7 @@ func TestCallersOfOneProcessGetPermitsInOrder(t *testing.T) {
 		giveBack(w, held[0], held[1])
 		synctest.Wait()
 		start := time.Now()
-		_, err = s.TryAcquire(bg, 0) // there are two, but somebody waits
+		_, err = s.TryAcquire(bg, 1, 0) // there are two, but somebody waits
 		w.WantErr(err, redlatch.ErrBusy)
 		if waited := time.Since(start); waited > 0 {
 			t.Errorf("Try waited for %v", waited)
@@ -79,9 +78,9 @@ func TestWhoLeavesTheLineDoesNotHoldUpTheOthers(t *testing.T) {
 		s := w.Permits(c, 2)
 		p := w.Permit(s)
 		ctx, cancel := context.WithCancel(bg)
-		first := locktest.Later(func() error { _, err := s.AcquireMany(ctx, 2); return err })
+		first := locktest.Later(func() error { _, err := locktest.Each(s.Acquire(ctx, 2)); return err })
 		synctest.Wait()
-		second := locktest.Later(func() *semaphore.Permit { return w.Permit(s) })
+		second := locktest.Later(func() *redlatch.Hold { return w.Permit(s) })
 		synctest.Wait()
 		start := time.Now()
 		cancel()
@@ -90,7 +89,7 @@ func TestWhoLeavesTheLineDoesNotHoldUpTheOthers(t *testing.T) {
 		if d := time.Since(start); d > time.Millisecond {
 			t.Errorf("the second waited for another %v", d)
 		}
-		_, err := s.TryAcquireMany(bg, 2, time.Second)
+		_, err := locktest.Each(s.TryAcquire(bg, 2, time.Second))
 		w.WantErr(err, redlatch.ErrBusy)
 		if !strings.Contains(err.Error(), "permit of semaphore") {
 			t.Error(err)
@@ -113,12 +112,12 @@ func TestTenThousandThatWait(t *testing.T) {
 		s := w.Permits(c, 1)
 		p := w.Permit(s)
 		own := d.Subs.Load() // the client's own
-		got := make(chan *semaphore.Permit, n)
+		got := make(chan *redlatch.Hold, n)
 		ctx, cancel := context.WithCancel(bg)
 		var wg sync.WaitGroup
 		for range n {
 			wg.Go(func() {
-				if p, err := s.Acquire(ctx); err == nil {
+				if p, err := s.Acquire(ctx, 1); err == nil {
 					got <- p
 				}
 			})
@@ -156,7 +155,7 @@ func TestPermitsWithoutMessages(t *testing.T) {
 		c := w.Client(redlatch.Config{})
 		s := w.Permits(c, 1)
 		p := w.Permit(s)
-		done := locktest.Later(func() *semaphore.Permit { return w.Permit(s) })
+		done := locktest.Later(func() *redlatch.Hold { return w.Permit(s) })
 		time.Sleep(time.Second)
 		start := time.Now()
 		raw, _ := hex.DecodeString(p.ID())
@@ -191,7 +190,7 @@ func TestPermitsThatNeverEndAreWaitedForInPeace(t *testing.T) {
 			}})
 			s := w.Permits(c, 0)
 			javaPermit(w, javaID, until)
-			_, err := s.TryAcquire(bg, 0)
+			_, err := s.TryAcquire(bg, 1, 0)
 			var busy *redlatch.BusyError
 			if !errors.As(err, &busy) || (busy.TTL == 0) != (until == locktest.Forever) || busy.TTL < 0 {
 				t.Errorf("%v", err)
@@ -199,7 +198,7 @@ func TestPermitsThatNeverEndAreWaitedForInPeace(t *testing.T) {
 			if left, err := s.LeaseLeft(bg, javaID); err != nil || (left == -1) != (until == locktest.Forever) || left < -1 {
 				t.Errorf("left: %v, %v", left, err)
 			}
-			_, err = s.TryAcquire(bg, time.Minute)
+			_, err = s.TryAcquire(bg, 1, time.Minute)
 			if w.WantErr(err, redlatch.ErrBusy); takes > 40 {
 				t.Errorf("%.0f: %d tries in a minute", until, takes)
 			}

@@ -34,7 +34,7 @@ func TestExpireAndPersistAreAboutAllKeysOfAnObject(t *testing.T) {
 		}, []string{locktest.Pool}, nil},
 		"permits": {func(w *locktest.World, c *redlatch.Client) object {
 			s := semaphore.NewExpirable(c, locktest.Pool, 3, redlatch.Lease(time.Hour))
-			_, err := s.Acquire(bg)
+			_, err := s.Acquire(bg, 1)
 			w.OK(err)
 			return s
 		}, []string{locktest.Pool, "{" + locktest.Pool + "}:timeout"}, nil},
@@ -99,9 +99,9 @@ func TestExpireAndPersistAreAboutAllKeysOfAnObject(t *testing.T) {
 
 // Callers that go on until the end meet the semaphore's last millisecond, in which its TTL is 0.
 func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
-	for name, use := range map[string]func(p *semaphore.Permit){
-		"kept": func(p *semaphore.Permit) { _, _ = p.Detach() },
-		"released": func(p *semaphore.Permit) {
+	for name, use := range map[string]func(p *redlatch.Hold){
+		"kept": func(p *redlatch.Hold) { _, _ = p.Detach() },
+		"released": func(p *redlatch.Hold) {
 			_ = p.Release(bg) // or it has ended
 		},
 	} {
@@ -125,7 +125,7 @@ func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 					for range 2 {
 						wg.Go(func() {
 							for end := time.Now().Add(8 * time.Millisecond); time.Now().Before(end); {
-								if p, err := sem.TryAcquire(bg, 0); err == nil {
+								if p, err := sem.TryAcquire(bg, 1, 0); err == nil {
 									use(p)
 								}
 							}
@@ -152,14 +152,14 @@ func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 
 // Of a semaphore that is gone nothing comes back: it would be one with so many permits, for ever.
 func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
-	for name, back := range map[string]func(s *semaphore.Expirable, p *semaphore.Permit){
-		"released": func(_ *semaphore.Expirable, p *semaphore.Permit) { _ = p.Release(bg) },
-		"swept": func(s *semaphore.Expirable, p *semaphore.Permit) {
+	for name, back := range map[string]func(s *semaphore.Expirable, p *redlatch.Hold){
+		"released": func(_ *semaphore.Expirable, p *redlatch.Hold) { _ = p.Release(bg) },
+		"swept": func(s *semaphore.Expirable, p *redlatch.Hold) {
 			_, _ = p.Detach() // it may be over
 			time.Sleep(time.Hour)
 			_, _ = s.Permits(bg)
 		},
-		"by its id": func(s *semaphore.Expirable, p *semaphore.Permit) {
+		"by its id": func(s *semaphore.Expirable, p *redlatch.Hold) {
 			_, _ = p.Detach() // it may be over
 			_ = s.Release(bg, p.ID())
 		},
@@ -168,7 +168,7 @@ func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				s := semaphore.NewExpirable(w.Client(redlatch.Config{}), locktest.Pool, 0, redlatch.Lease(time.Minute))
 				w.OK(s.SetPermits(bg, 3))
-				p, err := s.TryAcquire(bg, 0)
+				p, err := s.TryAcquire(bg, 1, 0)
 				w.OK(err)
 				w.Server.Del(locktest.Pool) // and what was given is still there
 				back(s, p)
@@ -186,7 +186,7 @@ func TestPermitsThatAreAddedAnewAreAll(t *testing.T) {
 		s := semaphore.NewExpirable(w.Client(redlatch.Config{}), "pool", 0, redlatch.Lease(time.Minute))
 		w.OK(s.SetPermits(bg, 3))
 		for range 2 {
-			_, err := s.Acquire(bg)
+			_, err := s.Acquire(bg, 1)
 			w.OK(err)
 		}
 		w.Server.Del("pool") // as if it had ended, a millisecond before the set of what is given

@@ -38,7 +38,7 @@ func TestReleasesByIdDoNotGoOneAtATime(t *testing.T) {
 				s := semaphore.NewExpirable(c, locktest.Pool, 0)
 				var wg sync.WaitGroup
 				for i := range permits / 2 {
-					ps, err := held.AcquireMany(bg, 2)
+					ps, err := locktest.Each(held.Acquire(bg, 2))
 					if err != nil {
 						t.Fatal(err)
 					}

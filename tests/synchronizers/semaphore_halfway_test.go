@@ -24,7 +24,7 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 			s := testserver.Start(t, kind)
 			rdb := locktest.RawGoredis(t, s)
 			c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
-			take := func(p *semaphore.Expirable) error { _, err := p.Acquire(bg); return err }
+			take := func(p *semaphore.Expirable) error { _, err := p.Acquire(bg, 1); return err }
 			expired := func(p *semaphore.Expirable) {
 				rdb.DecrBy(bg, p.Name(), 1)
 				rdb.ZAdd(bg, "{"+p.Name()+"}:timeout", redis.Z{Score: 1, Member: "sixteen bytes id"})
@@ -40,7 +40,7 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 				{"incrby", expired, take},
 				{"zremrangebyscore", expired, take},
 				{"incrby", nil, func(p *semaphore.Expirable) error {
-					held, err := p.Acquire(bg)
+					held, err := p.Acquire(bg, 1)
 					if err != nil {
 						t.Error(err)
 						return nil
@@ -48,7 +48,7 @@ func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 					return held.Release(bg)
 				}},
 				{"incrby", nil, func(p *semaphore.Expirable) error {
-					held, err := semaphore.NewExpirable(c, p.Name(), 0, redlatch.Lease(time.Second)).Acquire(bg)
+					held, err := semaphore.NewExpirable(c, p.Name(), 0, redlatch.Lease(time.Second)).Acquire(bg, 1)
 					if err != nil {
 						t.Error(err)
 						return nil

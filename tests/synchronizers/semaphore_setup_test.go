@@ -39,14 +39,14 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 			s := semaphore.NewExpirable(c, locktest.Pool, n)
 			return carrier{
 				func(ctx context.Context) error {
-					p, err := s.Acquire(ctx)
+					p, err := s.Acquire(ctx, 1)
 					if err != nil {
 						return err
 					}
 					return p.Release(bg)
 				},
 				func() error {
-					p, err := s.TryAcquire(bg, 0)
+					p, err := s.TryAcquire(bg, 1, 0)
 					if err != nil {
 						return err
 					}
@@ -150,7 +150,7 @@ func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
 		},
 		"expirable.try_set": func(c *redlatch.Client) func() error {
 			s := semaphore.NewExpirable(c, locktest.Pool, 3)
-			return func() error { _, err := s.Acquire(bg); return err }
+			return func() error { _, err := s.Acquire(bg, 1); return err }
 		},
 		"ratelimiter.tryset": func(c *redlatch.Client) func() error {
 			l := ratelimit.New(c, locktest.Pool, ratelimit.Rate{Permits: 3, Interval: time.Second})
@@ -206,7 +206,7 @@ func TestNobodyIsToldThatWhatHeHasSetUpIsNot(t *testing.T) {
 		},
 		"permits": {
 			func(c *redlatch.Client) error {
-				_, err := semaphore.NewExpirable(c, locktest.Pool, 0).Acquire(bg)
+				_, err := semaphore.NewExpirable(c, locktest.Pool, 0).Acquire(bg, 1)
 				return err
 			},
 			func(c *redlatch.Client) error {

@@ -256,7 +256,7 @@ func TestTheNumberInAMessageIsNotBelieved(t *testing.T) {
 		set, err := e.TrySetPermits(bg, 0)
 		w.OK(err)
 		got := locktest.AcquiringPermits(bg, s, 2)
-		permit := locktest.Later(func() error { _, err := e.Acquire(bg); return err })
+		permit := locktest.Later(func() error { _, err := e.Acquire(bg, 1); return err })
 		for _, lie := range []string{"1000000", "-7", "0", "99999999999999999999", "two", ""} {
 			time.Sleep(100 * time.Millisecond)
 			w.Server.Publish(wire.Prefix(wire.SemaphoreChannel, locktest.SemaphoreName), lie)

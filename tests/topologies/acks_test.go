@@ -151,7 +151,7 @@ func TestASilentReplica(t *testing.T) {
 			}
 		}
 		s.unacknowledged("semaphore", semaphore.Acquire(ctx, 1), 1)
-		_, err := pool.Acquire(ctx)
+		_, err := pool.Acquire(ctx, 1)
 		s.unacknowledged("pool", err, 1)
 		_, err = c.Lock("outer").Acquire(outer.Context())
 		s.unacknowledged("re-entry", err, 1)

@@ -243,7 +243,7 @@ func (p *pair) rest(d driver.Redis) {
 	p.release(h)
 	_, err = semaphore.NewExpirable(p.a, p.name+":permits", 0).TrySetPermits(p.ctx, 1)
 	p.must("TrySetPermits", err)
-	permit, err := semaphore.NewExpirable(p.a, p.name+":permits", 0, redlatch.Lease(time.Minute)).Acquire(p.ctx)
+	permit, err := semaphore.NewExpirable(p.a, p.name+":permits", 0, redlatch.Lease(time.Minute)).Acquire(p.ctx, 1)
 	p.must("Acquire", err)
 	for _, name := range []string{":permits", ":rw", ":fair", ":none"} {
 		_, err = admin.New(p.b).Info(p.ctx, p.name+name)

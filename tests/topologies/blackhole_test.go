@@ -152,7 +152,7 @@ func (b *border) acquire(kind int, name string) (x holding) {
 	default:
 		s := semaphore.NewExpirable(b.client, name, 0)
 		if _, err = s.TrySetPermits(b.Context(), 1); err == nil {
-			x, err = s.Acquire(b.Context())
+			x, err = s.Acquire(b.Context(), 1)
 		}
 	}
 	if err != nil {

@@ -58,7 +58,7 @@ type held struct {
 	released atomic.Bool
 }
 
-// A holding is a Hold or a Permit.
+// A holding is a Hold.
 type holding interface {
 	Err() error
 	Context() context.Context
@@ -101,11 +101,11 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 	permits := semaphore.NewExpirable(h.a, h.of("permit"), 0)
 	_, err := permits.TrySetPermits(h.ctx, 1)
 	h.must("TrySetPermits", err)
-	p, err := permits.Acquire(h.ctx)
+	p, err := permits.Acquire(h.ctx, 1)
 	h.must("Acquire of a permit", err)
 	mine := h.has("permit", p)
 	h.waitFor("permit", func() error {
-		p, err := semaphore.NewExpirable(h.b, h.of("permit"), 0).Acquire(h.ctx)
+		p, err := semaphore.NewExpirable(h.b, h.of("permit"), 0).Acquire(h.ctx, 1)
 		if err != nil {
 			return err
 		}

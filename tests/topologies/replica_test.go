@@ -50,7 +50,7 @@ func TestAReplicaThatDoesNotKnowAHoldIsNotBelieved(t *testing.T) {
 			if _, err := pool.TrySetPermits(ctx, 1); err != nil {
 				t.Fatal(err)
 			}
-			permit, err := pool.Acquire(ctx)
+			permit, err := pool.Acquire(ctx, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

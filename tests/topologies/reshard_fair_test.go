@@ -64,7 +64,7 @@ func queueMoves(t *testing.T, c *testserver.Cluster, name string, n int, clients
 				return
 			}
 			<-begins
-			had = append(had, h.Owner())
+			had = append(had, h.ID())
 			left := slices.DeleteFunc(slices.Clone(places), func(id string) bool { return slices.Contains(had, id) })
 			if now, ok := queueOf(m, key); ok && !slices.Equal(now, left) {
 				t.Errorf("%q were at the new node: of %q these have had the lock: %q, and these wait: %q", carried, places, had, now)
@@ -163,7 +163,7 @@ func TestNobodyLosesItsPlaceWhileASlotStaysMarked(t *testing.T) {
 							t.Errorf("waiter %d of %s: %v", i, name, err)
 							return
 						}
-						had[n] = append(had[n], h.Owner())
+						had[n] = append(had[n], h.ID())
 						released(t, h)
 					})
 					within(t, "the next one waits", func() bool { return len(stored(old, queue)) > i })

@@ -189,7 +189,7 @@ func left(n int, err error) func(want int) string {
 	}
 }
 
-type multi struct{ *redlatch.Multi }
+type multi struct{ *redlatch.Lock }
 
 func (l multi) init(context.Context) error { return nil }
 
@@ -230,7 +230,7 @@ func (s expirable) init(ctx context.Context) error {
 }
 
 func (s expirable) acquire(ctx context.Context) (func(context.Context) error, error) {
-	p, err := s.Acquire(ctx)
+	p, err := s.Acquire(ctx, 1)
 	if err != nil {
 		return nil, err
 	}

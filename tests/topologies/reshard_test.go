@@ -306,7 +306,7 @@ func TestASlotThatIsLeftHalfMoved(t *testing.T) {
 			for i := range 20 {
 				m.Carry(fmt.Sprint(tag, 2*i))
 			}
-			m.Carry(fmt.Sprint(tag, "moved"), fmt.Sprint(tag, "moved:", moved.Owner(), ":rwlock_timeout:1"))
+			m.Carry(fmt.Sprint(tag, "moved"), fmt.Sprint(tag, "moved:", moved.ID(), ":rwlock_timeout:1"))
 			for _, parts := range partsOf(objects, m.Keys()) {
 				m.Carry(parts[len(parts)-1])
 			}

@@ -79,7 +79,7 @@ func restartWithOlderData(s *scene) {
 		// The hold that has come back is nobody's: its client sees that when it asks.
 		_, err := h.b.Lock(h.of("released")).TryAcquire(h.ctx, 0)
 		var busy *redlatch.BusyError
-		if !errors.As(err, &busy) || busy.Owner != all[i].released.Owner() {
+		if !errors.As(err, &busy) || busy.Owner != all[i].released.ID() {
 			s.Errorf("%s: Try: %v, want that the lock of before is back", h.name, err)
 		}
 		_, err = h.a.Lock(h.of("released")).TryAcquire(h.ctx, 0)

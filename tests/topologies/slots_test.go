@@ -59,7 +59,7 @@ func TestOneEndpointInFrontOfShardsLosesNothing(t *testing.T) {
 						if err != nil {
 							t.Error(err)
 						}
-						x, err := sem.Acquire(ctx)
+						x, err := sem.Acquire(ctx, 1)
 						hold(name, x, err)
 					}
 				})

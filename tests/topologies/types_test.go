@@ -305,12 +305,12 @@ func (p *pair) permits() {
 	mine, other := semaphore.NewExpirable(p.a, p.name, 0), semaphore.NewExpirable(p.b, p.name, 0)
 	_, err := mine.TrySetPermits(p.ctx, 2)
 	p.must("TrySetPermits", err)
-	both, err := mine.AcquireMany(p.ctx, 2)
-	p.must("AcquireMany", err)
-	_, err = other.TryAcquire(p.ctx, 0)
+	both, err := locktest.Each(mine.Acquire(p.ctx, 2))
+	p.must("Acquire of several", err)
+	_, err = other.TryAcquire(p.ctx, 1, 0)
 	p.busy("Try", err)
-	var next *semaphore.Permit
-	got := start(func() (err error) { next, err = other.Acquire(p.ctx); return err })
+	var next *redlatch.Hold
+	got := start(func() (err error) { next, err = other.Acquire(p.ctx, 1); return err })
 	p.must("Release", both[0].Release(p.ctx))
 	p.await("Acquire", got)
 	p.must("Release of another client's permit", other.Release(p.ctx, both[1].ID()))

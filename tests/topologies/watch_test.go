@@ -62,7 +62,7 @@ func startFleet(t *testing.T, p drivers.Place) *fleet {
 	permits := semaphore.NewExpirable(s.a, appPrefix+"permits", 0)
 	_, err = permits.TrySetPermits(ctx, 3)
 	s.must(err)
-	permit, err := permits.Acquire(ctx)
+	permit, err := permits.Acquire(ctx, 1)
 	s.must(err)
 	s.ends = append(s.ends, func() { s.must(permit.Release(context.WithoutCancel(ctx))) })
 	for _, each := range []bool{false, true} {

@@ -175,7 +175,7 @@ func withoutAsking(t *testing.T, c *testserver.Cluster, client *redlatch.Client,
 	from.MustDo("CLUSTER", "SETSLOT", slot, "MIGRATING", fmt.Sprint(to.MustDo("CLUSTER", "MYID")))
 	h, err := client.Lock(name).Acquire(t.Context())
 	if err == nil {
-		t.Errorf("a lock in a slot that moves is acquired by %s", h.Owner())
+		t.Errorf("a lock in a slot that moves is acquired by %s", h.ID())
 	}
 	to.MustDo("CLUSTER", "SETSLOT", slot, "STABLE")
 	from.MustDo("CLUSTER", "SETSLOT", slot, "STABLE")

@@ -108,7 +108,7 @@ func permits(c *redlatch.Client, _ int) (operation, error) {
 	s := semaphore.NewExpirable(c, "load", 0)
 	_, err := s.TrySetPermits(context.Background(), 4)
 	return func(ctx context.Context) error {
-		permit, err := s.Acquire(ctx)
+		permit, err := s.Acquire(ctx, 1)
 		if err != nil {
 			return err
 		}

@@ -39,17 +39,25 @@ func (w *World) Permits(c *redlatch.Client, n int, opts ...redlatch.HoldOption) 
 }
 
 // Permit acquires one, or ends the test.
-func (w *World) Permit(s *semaphore.Expirable) *semaphore.Permit {
+func (w *World) Permit(s *semaphore.Expirable) *redlatch.Hold {
 	w.Helper()
-	p, err := s.Acquire(bg)
+	p, err := s.Acquire(bg, 1)
 	if err != nil {
 		w.Fatalf("Acquire: %v", err)
 	}
 	return p
 }
 
+// Each returns the permits of an acquisition, each by itself.
+func Each(h *redlatch.Hold, err error) ([]*redlatch.Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return h.Members(), nil
+}
+
 // Detach detaches a permit, and returns its id.
-func (w *World) Detach(p *semaphore.Permit) string {
+func (w *World) Detach(p *redlatch.Hold) string {
 	w.Helper()
 	id, err := p.Detach()
 	if err != nil || id != p.ID() {

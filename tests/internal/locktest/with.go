@@ -5,17 +5,15 @@ import (
 	"github.com/redlatch/redlatch/internal/bridge"
 )
 
-// EachWith returns the MultiLock of the same members with these options more.
-func EachWith(m *redlatch.Multi, opts ...redlatch.PlainOption) *redlatch.Multi {
-	members := m.Locks()
-	for i, l := range members {
-		members[i] = With(l, opts...)
-	}
-	return redlatch.MultiLock(members...)
-}
-
-// With returns the same lock with these options more: for tests that are given locks of all kinds.
+// With returns the same lock with these options more, each member of a MultiLock if it is one: for tests that are given locks
+// of all kinds.
 func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
+	if members := Members(l); len(members) > 0 {
+		for i, m := range members {
+			members[i] = With(m, opts...)
+		}
+		return redlatch.MultiLock(members...)
+	}
 	in := bridge.OpenLock(l)
 	kind, spec, had := in.Kind, *in.Spec, in.Spec.Wish()
 	wish, err := bridge.Wish(opts)
@@ -30,4 +28,14 @@ func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
 		kind = string(redlatch.KindFenced)
 	}
 	return bridge.NewLock(in.Of, kind, spec, nil).(*redlatch.Lock) //nolint:forcetypeassert // as it says
+}
+
+// Members returns the locks that a MultiLock or a RedLock consists of, in the order in which they are acquired.
+func Members(l *redlatch.Lock) []*redlatch.Lock {
+	all := bridge.OpenLock(l).Members
+	members := make([]*redlatch.Lock, len(all))
+	for i, m := range all {
+		members[i] = bridge.NewLock(m.Of, m.Kind, *m.Spec, nil).(*redlatch.Lock) //nolint:forcetypeassert // as it says
+	}
+	return members
 }

@@ -214,7 +214,7 @@ func (w *World) Settle() {
 // Count returns the hold count that Redis shows.
 func (w *World) Count(h *redlatch.Hold) string {
 	w.Settle()
-	return w.Server.HGet(h.Name(), h.Owner())
+	return w.Server.HGet(h.Name(), h.ID())
 }
 
 // Sets says whether a request that a tap sees sets the hold count to n.

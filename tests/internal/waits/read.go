@@ -26,10 +26,9 @@ var waiters = map[string]int{
 	"time.Sleep": 0, "time.After": 0, "time.NewTimer": 0, "time.AfterFunc": 0, "time.NewTicker": 0, "time.Tick": 0,
 	"context.WithTimeout": 1, "context.WithTimeoutCause": 1,
 	"(*github.com/redlatch/redlatch.Lock).TryAcquire": 1, "(*github.com/redlatch/redlatch.Lock).TryDo": 1,
-	"(*github.com/redlatch/redlatch.Multi).TryAcquire": 1, "(*github.com/redlatch/redlatch.Multi).TryDo": 1,
-	"(*github.com/redlatch/redlatch.Semaphore).TryAcquire": 2, "(*github.com/redlatch/redlatch.Semaphore).TryDo": 2,
-	"(*github.com/redlatch/redlatch.ExpirableSemaphore).TryAcquire": 1, "(*github.com/redlatch/redlatch.ExpirableSemaphore).TryDo": 1,
-	"(*github.com/redlatch/redlatch.ExpirableSemaphore).TryAcquireMany": 2, "(*github.com/redlatch/redlatch/ratelimit.Limiter).TryAcquire": 2,
+	"(*github.com/redlatch/redlatch/semaphore.Semaphore).TryAcquire": 2, "(*github.com/redlatch/redlatch/semaphore.Semaphore).TryDo": 2,
+	"(*github.com/redlatch/redlatch/semaphore.Expirable).TryAcquire": 2, "(*github.com/redlatch/redlatch/semaphore.Expirable).TryDo": 2,
+	"(*github.com/redlatch/redlatch/ratelimit.Limiter).TryAcquire": 2,
 	until: 0,
 }
 

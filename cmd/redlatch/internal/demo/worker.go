@@ -139,14 +139,14 @@ func (w *Worker) section(ctx context.Context, lock *redlatch.Lock, records *reco
 		return fmt.Errorf("writing a record: %w", err)
 	}
 	if w.stay.Load() {
-		w.tell(event{Kind: evStaying, Owner: hold.Owner()})
+		w.tell(event{Kind: evStaying, Owner: hold.ID()})
 		select {
 		case <-w.goOn:
 		case <-held.Done():
 		case <-ctx.Done():
 		}
 	} else {
-		w.tell(event{Kind: evHolding, Owner: hold.Owner()})
+		w.tell(event{Kind: evHolding, Owner: hold.ID()})
 		pause(held, time.Duration(5+rand.IntN(20))*time.Millisecond)
 	}
 	left := time.Now()
@@ -154,7 +154,7 @@ func (w *Worker) section(ctx context.Context, lock *redlatch.Lock, records *reco
 		return fmt.Errorf("writing a record: %w", err)
 	}
 	if err := hold.Err(); errors.Is(err, redlatch.ErrLost) {
-		w.tell(event{At: left, Kind: evLost, Owner: hold.Owner(), Text: err.Error()})
+		w.tell(event{At: left, Kind: evLost, Owner: hold.ID(), Text: err.Error()})
 	}
 	if err := hold.Release(ctx); err != nil && !errors.Is(err, redlatch.ErrLost) && ctx.Err() == nil {
 		w.tell(event{Kind: evFailed, Text: err.Error()})

@@ -1,0 +1,139 @@
+package permit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// Several are permits of one semaphore that were acquired together. Each is kept by itself; they are live as one for as long
+// as all of them are.
+type Several struct {
+	holdctx.Whole
+
+	ps []*Permit
+
+	mu     sync.Mutex      // guards what follows
+	end    context.Context //nolint:containedctx // nil until somebody asks for it
+	cancel context.CancelCauseFunc
+	told   bool // they have been released
+}
+
+// Together returns permits as one.
+func Together(ps []*Permit) *Several { return &Several{ps: ps} }
+
+// Permits returns them.
+func (s *Several) Permits() []*Permit { return s.ps }
+
+// Name returns the semaphore's name.
+func (s *Several) Name() string { return s.ps[0].Name() }
+
+// Kept says whether the watchdog keeps the permits.
+func (s *Several) Kept() bool { return s.ps[0].Kept() }
+
+// Err looks at the clock itself.
+func (s *Several) Err() error {
+	for _, p := range s.ps {
+		if err := p.Err(); err != nil {
+			s.over(err)
+			return err
+		}
+	}
+	return nil
+}
+
+// over ends the context, if somebody has asked for it.
+func (s *Several) over(err error) {
+	s.mu.Lock()
+	cancel := s.cancel
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(err) // runs no code of users
+	}
+}
+
+// Expires returns until when all can be trusted: the zero Time if one is over.
+func (s *Several) Expires() (first time.Time) {
+	for _, p := range s.ps {
+		switch end := p.Expires(); {
+		case end.IsZero():
+			return end
+		case first.IsZero() || end.Before(first):
+			first = end
+		}
+	}
+	return first
+}
+
+// End returns the context that ends with the first permit that does.
+func (s *Several) End() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil {
+		s.end, s.cancel = context.WithCancelCause(context.WithoutCancel(s.ps[0].End()))
+		for _, p := range s.ps {
+			end := p.End()
+			if end.Err() != nil { // at once, not when a goroutine has run
+				s.cancel(context.Cause(end))
+				break
+			}
+			context.AfterFunc(end, func() { s.cancel(context.Cause(end)) })
+		}
+	}
+	return s.end
+}
+
+// Value implements holdctx.Held.
+func (s *Several) Value(key any) any {
+	var answer any
+	for _, p := range s.ps {
+		if v := p.Value(key); answer == nil || v == true {
+			answer = v
+		}
+	}
+	return answer
+}
+
+// Release ends all permits, then they are free for whoever waits.
+func (s *Several) Release(ctx context.Context) error {
+	s.mu.Lock()
+	told := s.told
+	s.told = true
+	s.mu.Unlock()
+	if told {
+		return holdctx.ErrReleased
+	}
+	if s.Err() == nil {
+		s.over(holdctx.ErrReleased)
+	}
+	return s.each(func(p *Permit) error { return p.Release(ctx) })
+}
+
+// Extend raises the leases of all permits.
+func (s *Several) Extend(ctx context.Context, d time.Duration) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return s.each(func(p *Permit) error { return p.Extend(ctx, d) })
+}
+
+// each calls f for all permits, and joins the errors.
+func (s *Several) each(f func(p *Permit) error) error {
+	errs := make([]error, len(s.ps))
+	request.AtATime(len(s.ps), func(i int) bool {
+		errs[i] = f(s.ps[i])
+		return true
+	})
+	return errors.Join(errs...)
+}
+
+// Dropped notes that their user lost the permits.
+func (s *Several) Dropped() {
+	for _, p := range s.ps {
+		p.Dropped()
+	}
+}
