@@ -150,7 +150,7 @@ func (r *runner) take(ctx context.Context, c *redlatch.Client) (*redlatch.Hold, 
 	}
 	lock := c.Lock(r.name, o.plain...)
 	if r.group != nil {
-		lock = redisson.GroupLock(c, r.name, r.group)
+		lock = redisson.GroupLock(c, r.name, r.group, o.lock...)
 	}
 	for _, t := range lockFlags {
 		if *r.types[t.name] {

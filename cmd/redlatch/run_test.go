@@ -72,11 +72,13 @@ func TestRunMulti(t *testing.T) {
 	}
 }
 
+// wait is a script that says when it is ready, and ends when it is told to.
+const wait = "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"
+
 // Readers together, a writer alone; as ls and show see them.
 func TestRunSharedAndExclusive(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
-	const wait = "trap 'exit 6' USR1; echo ready; while :; do sleep 0.02; done"
 	a := start(t, r.command("run", "x", "--shared", "-c", wait))
 	b := start(t, r.command("run", "x", "--shared", "-c", wait))
 	a.says("ready")
@@ -101,6 +103,22 @@ func TestRunSharedAndExclusive(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	w.ends(74)
+}
+
+// Whatever type of lock is held has the lease that was asked for.
+func TestRunHoldsEveryTypeWithItsLease(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	for i, flags := range [][]string{nil, {"--fair"}, {"--shared"}, {"--exclusive"}, {"--spin"}, {"--fenced"}, {"--group", "1,2"}} {
+		name := fmt.Sprintf("x%d", i)
+		j := start(t, r.command(slices.Concat([]string{"run", name, "--lease", "10m"}, flags, []string{"-c", wait})...))
+		j.says("ready")
+		if ttl := r.TTL(name); ttl < 9*time.Minute {
+			t.Errorf("%q: a TTL of %v", flags, ttl)
+		}
+		j.signal(unix.SIGUSR1)
+		j.ends(6)
+	}
 }
 
 // A queue in Redis, as ls and show see it, which whoever leaves leaves.

@@ -308,7 +308,7 @@ func (r record) fanOut(s scenario) string {
 }
 
 const censusLegend = `Each client has connections of its own and holds a lock. One client in ten also waits for the lock of another one.
-Somebody calls Client.Participants, which asks all clients and then looks up in Redis what they say. The work of the
+Somebody calls Participants of package admin, which asks all clients and then looks up in Redis what they say. The work of the
 server is measured in windows with a question and in windows without one, in turn. The difference is the cost of one
 question. *Part of a core* is that cost if somebody asks as often as the title says.
 `

@@ -44,7 +44,7 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 			return c.ReadWriteLock("a", opts...).PreferWriters().Write()
 		},
 		"GroupLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
-			return redisson.GroupLock(c, "a", []string{"1", "2"})
+			return redisson.GroupLock(c, "a", []string{"1", "2"}, opts...)
 		},
 	}
 	const lease = 7 * time.Second
