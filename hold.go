@@ -7,7 +7,6 @@ import (
 	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
-	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/multi"
 	"github.com/redlatch/redlatch/internal/permit"
 )
@@ -22,18 +21,14 @@ import (
 // A Hold that is garbage collected without having been released is reported
 // (observe.Hooks.Dropped) and released, unless it was detached.
 type Hold struct {
-	in held
-
-	// One of them is on: that of what is held.
-	leash        holdctx.Leash[lock.Hold]
-	multiLeash   holdctx.Leash[multi.Hold]
-	permitLeash  holdctx.Leash[permit.Permit]
-	permitsLeash holdctx.Leash[permit.Several]
+	in    held
+	leash holdctx.Leash
 }
 
 // held is what the engines know of a hold. It does not refer to the Hold.
 type held interface {
 	holdctx.Held
+	holdctx.Droppable
 
 	Name() string
 	ID() string
@@ -45,41 +40,11 @@ type held interface {
 	Extend(ctx context.Context, d time.Duration) error
 }
 
-var (
-	holdLeashes    = holdctx.NewLeashes((*lock.Hold).Dropped)
-	multiLeashes   = holdctx.NewLeashes((*multi.Hold).Dropped)
-	permitLeashes  = holdctx.NewLeashes((*permit.Permit).Dropped)
-	permitsLeashes = holdctx.NewLeashes((*permit.Several).Dropped)
-)
-
 // newHold wraps what the engines hold for the user.
 func newHold(in held) *Hold {
 	h := &Hold{in: in}
-	switch in := in.(type) {
-	case *lock.Hold:
-		holdLeashes.PutOn(&h.leash, in)
-	case *multi.Hold:
-		multiLeashes.PutOn(&h.multiLeash, in)
-	case *permit.Permit:
-		permitLeashes.PutOn(&h.permitLeash, in)
-	case *permit.Several:
-		permitsLeashes.PutOn(&h.permitsLeash, in)
-	}
+	h.leash.PutOn(in)
 	return h
-}
-
-// let takes the leash off.
-func (h *Hold) let() {
-	switch h.in.(type) {
-	case *lock.Hold:
-		h.leash.TakeOff()
-	case *multi.Hold:
-		h.multiLeash.TakeOff()
-	case *permit.Permit:
-		h.permitLeash.TakeOff()
-	case *permit.Several:
-		h.permitsLeash.TakeOff()
-	}
 }
 
 // HoldFrom returns the hold that ctx descends from, the innermost if there are several, live or
@@ -203,7 +168,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	if ctx == nil {
 		return args.ErrNilContext
 	}
-	h.let()
+	h.leash.TakeOff()
 	return h.in.Release(ctx)
 }
 
@@ -249,7 +214,7 @@ func (h *Hold) Detach() (id string, err error) {
 	if err := in.Detach(); err != nil {
 		return "", err
 	}
-	h.let()
+	h.leash.TakeOff()
 	return h.ID(), nil
 }
 

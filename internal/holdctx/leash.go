@@ -8,49 +8,55 @@ import (
 
 // A Leash is a part of what a user has, such as a Hold, and tells when that is dropped:
 // garbage collected before the leash was taken off. Its zero value is off.
-type Leash[T any] struct{ ring atomic.Pointer[ring[T]] }
-
-// Leashes are those of one kind of thing. To have the garbage collector watch an object
-// costs as much as a third of handing a lock on. So it watches rings, and a ring is for one
-// leash after the other.
-type Leashes[T any] struct {
-	dropped func(*T)
-	rings   sync.Pool // of those that are on no leash
-}
+type Leash struct{ ring atomic.Pointer[ring] }
 
 // A ring is referred to by the leash that it is on, and by nothing else: it is dropped
 // when that is.
-type ring[T any] struct {
-	all  *Leashes[T]
-	held *atomic.Pointer[T] // what it is about, while it is on a leash
+type ring struct{ about *about }
+
+// about is what a ring is about, while it is on a leash.
+type about struct {
+	mu   sync.Mutex
+	held Droppable
 }
 
-// NewLeashes returns leashes that call dropped with what they were put on for, in a
-// goroutine of the garbage collector.
-func NewLeashes[T any](dropped func(*T)) *Leashes[T] { return &Leashes[T]{dropped: dropped} }
+// Droppable is what a user may drop. Dropped is called in a goroutine of the garbage collector.
+type Droppable interface{ Dropped() }
 
-// PutOn puts a leash on what a user has of held, which must not refer to that.
-func (all *Leashes[T]) PutOn(l *Leash[T], held *T) {
-	r, ok := all.rings.Get().(*ring[T])
-	if !ok {
-		r = &ring[T]{all: all, held: &atomic.Pointer[T]{}}
-		runtime.AddCleanup(r, all.collected, r.held)
-	}
-	r.held.Store(held)
+// rings are those that are on no leash. To have the garbage collector watch an object costs as much as a third of handing a
+// lock on. So it watches rings, and a ring is for one leash after the other.
+var rings = sync.Pool{New: func() any {
+	r := &ring{about: &about{}}
+	runtime.AddCleanup(r, (*about).collected, r.about)
+	return r
+}}
+
+// PutOn puts the leash on what a user has of held, which must not refer to that.
+func (l *Leash) PutOn(held Droppable) {
+	r := rings.Get().(*ring) //nolint:forcetypeassert // as it says
+	r.about.set(held)
 	l.ring.Store(r)
 }
 
-// collected is called when a ring was, on a leash or not.
-func (all *Leashes[T]) collected(of *atomic.Pointer[T]) {
-	if held := of.Load(); held != nil {
-		all.dropped(held)
+// TakeOff takes the leash off, if it is on.
+func (l *Leash) TakeOff() {
+	if r := l.ring.Swap(nil); r != nil {
+		r.about.set(nil)
+		rings.Put(r)
 	}
 }
 
-// TakeOff takes the leash off, if it is on.
-func (l *Leash[T]) TakeOff() {
-	if r := l.ring.Swap(nil); r != nil {
-		r.held.Store(nil)
-		r.all.rings.Put(r)
+// set sets what it is about, and returns what that was before.
+func (a *about) set(held Droppable) (before Droppable) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before, a.held = a.held, held
+	return before
+}
+
+// collected is called when its ring was, on a leash or not.
+func (a *about) collected() {
+	if held := a.set(nil); held != nil {
+		held.Dropped()
 	}
 }

@@ -12,19 +12,25 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A had is what a user has.
 type had struct {
-	leash Leash[int]
-	held  *int
+	leash Leash
+	held  *held
 }
+
+type held struct {
+	n       int
+	dropped chan<- int
+}
+
+func (h *held) Dropped() { h.dropped <- h.n }
 
 // What was dropped is told of once, whoever had its ring before and still has his leash.
 // What was given back is not, nor what is still had.
 func TestOnlyWhatIsDroppedIsToldOf(t *testing.T) {
 	const rounds = 10
 	dropped := make(chan int, 100)
-	leashes := NewLeashes(func(n *int) { dropped <- *n })
 	have := func(n int) *had {
-		h := &had{held: &n}
-		leashes.PutOn(&h.leash, h.held)
+		h := &had{held: &held{n, dropped}}
+		h.leash.PutOn(h.held)
 		return h
 	}
 	var back, kept []*had
