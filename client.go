@@ -60,12 +60,9 @@ type Client struct {
 	endDriver func(time.Duration) error
 }
 
-// New returns a client that keeps its locks in redis. It refuses, with ErrInvalid, a Config
-// that does not fit together, or that does not fit the driver's time-outs. It does
-// not wait for the server: one that cannot be reached shows at the first
-// acquisition.
-//
-// A driver that is an [io.Closer] is closed by Close, of the last client if several
+// New returns a client that keeps its locks in redis. It refuses, with ErrInvalid, a Config that does not fit
+// together, or that does not fit the driver's time-outs. It does not wait for the server: one that cannot be reached
+// shows at the first acquisition. A driver that is an [io.Closer] is closed by Close, of the last client if several
 // share it, and cannot be used again. After an error it is the caller's to close.
 func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if redis == nil {
@@ -181,24 +178,25 @@ func (c *Client) usable(ctx context.Context, refused error) error {
 	return c.engines.Usable(ctx, refused)
 }
 
-// Shutdown ends the client as [net/http.Server.Shutdown] ends a server: it begins nothing new, and lets what has begun
-// come to its end. So others get its locks as soon as the sections are done, and not after their TTL:
-//
-//   - Nothing is acquired any longer: callers that wait, or begin to wait, get ErrClosed. So
-//     does a holder that wants another lock, or re-enters its own.
-//   - Holds, permits and calls of semaphore.Semaphore.Do go on: they are renewed, and their contexts live. Release, Extend, and
-//     what gives back, counts or asks work as before. But the term of a leader, which has no end, ends at once (ErrClosed).
-//   - When everything is released, and the server has confirmed that, the client is closed, and Shutdown returns what Close does.
+// Shutdown ends the client as [net/http.Server.Shutdown] ends a server: it begins nothing new, and lets what has
+// begun come to its end. So others get its locks as soon as the sections are done, and not after their TTL:
+//   - Nothing is acquired any longer: callers that wait, or begin to wait, get ErrClosed. So does a holder that wants
+//     another lock, or re-enters its own.
+//   - Holds, permits and calls of Semaphore.Do go on: they are renewed, and their contexts live. Release, Extend, and
+//     what gives back, counts or asks work as before. But the term of a leader, which has no end, ends at once
+//     (ErrClosed).
+//   - When everything is released, and the server has confirmed that, the client is closed, and Shutdown returns what
+//     Close does.
 //   - If ctx ends before, the contexts of what is left end with ErrClosed as their cause, and holders have
 //     Config.CloseTimeout more to release it. Meanwhile it is still held, and Hold.Err stays nil. If that suffices,
-//     Shutdown returns what Close does. Else it closes the client all the same, and returns ctx's error,
-//     which says what was left: holds and permits to their TTL; permits of Semaphore.Do may be lost.
+//     Shutdown returns what Close does. Else it closes the client all the same, and returns ctx's error, which says
+//     what was left: holds and permits to their TTL; permits of Semaphore.Do may be lost.
 //
-// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or detached permits. Close ends a running Shutdown.
-// A section that itself calls Shutdown with a context that never ends waits for itself for ever.
+// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or detached permits. Close ends a running
+// Shutdown. A section that itself calls Shutdown with a context that never ends waits for itself for ever.
 //
-// Shut an HTTP server whose handlers use the client down before the client, so that requests in flight still get the locks
-// that they want: errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)).
+// Shut an HTTP server whose handlers use the client down before the client, so that requests in flight still get the
+// locks that they want: errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)).
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return args.ErrNilContext
@@ -234,18 +232,15 @@ func (c *Client) awaitReleases(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the client at once. Shutdown lets sections that hold something come to an end before.
-// Callers that wait for a lock get ErrClosed: at once, or, if a caller is
-// with the driver itself, when that returns. The
-// contexts of live holds end with ErrClosed as their cause, and their locks are
-// left to their TTL: Close never frees a lock under a running section. What an acquisition
-// has got that fails with ErrClosed is released, members of several locks included. Permits that
-// Semaphore.Do has not given back may be lost. Then it
-// waits for the requests that are in flight, and closes a driver that is an io.Closer and that no
-// other client has, at most for Config.CloseTimeout.
+// Close ends the client at once; Shutdown lets sections that hold something come to an end before. Callers that wait
+// for a lock get ErrClosed: at once, or, if a caller is with the driver itself, when that returns. The contexts of
+// live holds end with ErrClosed as their cause, and their locks are left to their TTL: Close never frees a lock under
+// a running section. What an acquisition has got that fails with ErrClosed is released. Permits that Semaphore.Do has
+// not given back may be lost. Then it waits for the requests that are in flight, and closes a driver that is an
+// io.Closer and that no other client has, at most for Config.CloseTimeout.
 //
-// It returns an error if some of them had not ended by then; they end when the
-// driver gives them up. Calling it again returns the same.
+// It returns an error if some had not ended by then; they end when the driver gives them up. Calling it again returns
+// the same.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		end := time.Now().Add(c.cfg.CloseTimeout)

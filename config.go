@@ -14,123 +14,104 @@ import (
 // Config configures a Client. The zero value works; every field says what zero
 // means. New refuses values that do not fit together, with a sentence.
 type Config struct {
-	// Prefix stands in Redis before every name that the client uses, such as "billing:". Programs
-	// with different prefixes never meet. The program itself uses names without the prefix, in its
-	// errors and events, and in what package admin tells. The lists and Participants of that package find
-	// only names that begin with the prefix. (A Question about owners finds all that they have.) For
-	// Redisson, for redis-cli, and for clients without the prefix, it is a plain part of the name:
-	// Lock("invoice:7") is Java's getLock("billing:invoice:7"). Package fence shows keys as they are
-	// in Redis. So do errors about a key that is no lock, and about a name that cannot be used. A hash
-	// tag in the prefix puts everything into one slot of a cluster, where a latch is then
-	// refused. Empty means that names stand in Redis as they are. At most 100 bytes.
+	// Prefix stands in Redis before every name that the client uses, such as "billing:". Programs with different
+	// prefixes never meet. The program itself uses names without the prefix, in its errors and events, and in what
+	// package admin tells, which finds only names that begin with the prefix. For Redisson, for redis-cli, and for
+	// clients without the prefix, it is a plain part of the name: Lock("invoice:7") is Java's
+	// getLock("billing:invoice:7"). Package fence shows keys as they are in Redis. So do errors about a key that is
+	// no lock, and about a name that cannot be used. A hash tag in the prefix puts everything into one slot of a
+	// cluster, where a latch is then refused. Empty means that names stand in Redis as they are. At most 100 bytes.
 	Prefix string
 
-	// WatchdogTimeout is the lease of a hold that was acquired without Lease. The
-	// watchdog renews the lease each time a third of it has passed, for as long as the
-	// hold lives. Redisson calls it lockWatchdogTimeout; give both sides the same value.
-	// Zero means 30 seconds; at least 300 milliseconds.
+	// WatchdogTimeout is the lease of a hold that was acquired without Lease. The watchdog renews the lease each time
+	// a third of it has passed, for as long as the hold lives. Redisson calls it lockWatchdogTimeout; give both sides
+	// the same value. Zero means 30 seconds; at least 300 milliseconds.
 	WatchdogTimeout time.Duration
 
-	// MaxHold bounds how long the watchdog keeps a hold, so that a hung worker does
-	// not keep a lock for ever. A hold that has lasted so long is lost, with reason
-	// LostMaxHold, and is no longer renewed. The lock is free when its holder releases
-	// it, or when its lease in Redis ends. The bound counts for each hold by itself: the
-	// holds around it, and those with the same owner, go on. Zero means no bound.
+	// MaxHold bounds how long the watchdog keeps a hold, so that a hung worker does not keep a lock for ever. A hold
+	// that has lasted so long is lost, with reason LostMaxHold, and is no longer renewed. The lock is free when its
+	// holder releases it, or when its lease in Redis ends. The bound counts for each hold by itself: the holds around
+	// it, and those with the same owner, go on. Zero means no bound.
 	MaxHold time.Duration
 
-	// OutageTimeout is how long a call keeps trying while the server does not answer.
-	// After that it fails with ErrUnavailable. The time counts for each call by itself, from when
-	// it began, or from when the server began to owe an answer, if that was later. It does not
-	// matter which of the calls that wait for one another, such as those for one lock, asks the
-	// server. A request that is in flight at the end may take its time. Zero means 10 seconds.
+	// OutageTimeout is how long a call keeps trying while the server does not answer. After that it fails with
+	// ErrUnavailable. The time counts for each call by itself, from when it began, or from when the server began to
+	// owe an answer, if that was later. A request that is in flight at the end may take its time. Zero means 10
+	// seconds.
 	OutageTimeout time.Duration
 
-	// CloseTimeout bounds how long Close waits for requests that are in
-	// flight, and how long Shutdown, when its context has ended, waits for holders to release
-	// what they have. Zero means 3 seconds.
+	// CloseTimeout bounds how long Close waits for requests that are in flight, and how long Shutdown, when its
+	// context has ended, waits for holders to release what they have. Zero means 3 seconds.
 	CloseTimeout time.Duration
 
-	// SlowWait is how long a caller waits for a lock that this very process holds
-	// before observe.Hooks.SlowWait is called, with both call sites. Most often, such a program
-	// deadlocks with itself. SlowWait is also how long a circle of waits must stand before
-	// admin.Admin.Participants reports a possible deadlock. Zero means 10 seconds, negative means
-	// never, for both.
+	// SlowWait is how long a caller waits for a lock that this very process holds before observe.Hooks.SlowWait is
+	// called, with both call sites. Most often, such a program deadlocks with itself. SlowWait is also how long a
+	// circle of waits must stand before admin.Admin.Participants reports a possible deadlock. Zero means 10 seconds,
+	// negative means never, for both.
 	SlowWait time.Duration
 
-	// NoHandOff releases every lock in Redis before anybody else gets it. Without it a released
-	// lock passes to the goroutine of this process that has waited longest, without a round trip.
-	// After 32 hand-offs and one millisecond, or after five milliseconds, other processes
-	// that wait get a turn.
+	// NoHandOff releases every lock in Redis before anybody else gets it. Without it a released lock passes to the
+	// goroutine of this process that has waited longest, without a round trip. After 32 hand-offs and one
+	// millisecond, or after five milliseconds, other processes that wait get a turn.
 	NoHandOff bool
 
-	// TokenTTL is how long Redis remembers the last fencing token of a lock that nobody
-	// acquires any more. The tokens of a lock that is acquired again later go on from the
-	// server's clock in microseconds, so they still rise. Redisson does not do that: if
-	// Java acquires the same fenced locks, leave TokenTTL at zero, which means for ever. At
-	// least one minute. The numbers of an election's terms are remembered for ever, unless
-	// a Lock of its name with Fenced has a TokenTTL.
+	// TokenTTL is how long Redis remembers the last fencing token of a lock that nobody acquires any more. The tokens
+	// of a lock that is acquired again later go on from the server's clock in microseconds, so they still rise.
+	// Redisson does not do that: if Java acquires the same fenced locks, leave TokenTTL at zero, which means for
+	// ever. At least one minute. The numbers of an election's terms are remembered for ever, unless a Lock of its
+	// name with Fenced has a TokenTTL.
 	TokenTTL time.Duration
 
-	// ServerName is a name for the Redis of this client. It stands in log lines. A
-	// MultiLock that has locks of the same name, of several clients, acquires them in
-	// the order of their ServerNames. So give a Redis the same name in every process.
-	// Empty means that the order of MultiLock's arguments decides.
+	// ServerName is a name for the Redis of this client. It stands in log lines. A MultiLock that has locks of the
+	// same name, of several clients, acquires them in the order of their ServerNames. So give a Redis the same name
+	// in every process. Empty means that the order of MultiLock's arguments decides.
 	ServerName string
 
-	// Identity says who this client is. Package admin shows it. New fills in
-	// zero fields, except Name and Labels. Every user of the Redis can read it, so it
-	// is no place for secrets. It is stored in Redis once the client has tried to acquire
-	// a lock.
+	// Identity says who this client is. Package admin shows it. New fills in zero fields, except Name and Labels.
+	// Every user of the Redis can read it, so it is no place for secrets. It is stored in Redis once the client has
+	// tried to acquire a lock.
 	Identity Identity
 
-	// CallSites lets the client say, when somebody asks with admin.Admin.Participants, which lines of
-	// the program have acquired what it holds, and which lines wait. Finding out the line
-	// takes a good part of the time of a hand-off between goroutines.
+	// CallSites lets the client say, when somebody asks with admin.Admin.Participants, which lines of the program
+	// have acquired what it holds, and which lines wait. To find out the line takes a good part of the time of a
+	// hand-off between goroutines, and little beside a round trip.
 	CallSites bool
 
-	// Acks says whether replicas must acknowledge an acquisition before it
-	// succeeds. Zero means what Redisson does: one replica with Sentinel and in a cluster,
-	// if the primary has any; none with a single server.
+	// Acks says whether replicas must acknowledge an acquisition before it succeeds. Zero means what Redisson does.
 	Acks Acks
 
-	// AckReplicas is how many replicas AckRequired requires, at least 1. With other values
-	// of Acks it must be 0.
+	// AckReplicas is how many replicas AckRequired requires, at least 1. With other values of Acks it must be 0.
 	AckReplicas int
 
-	// AckTimeout is how long an acquisition waits for replicas that do not
-	// acknowledge it. Redisson calls it slavesSyncTimeout. redlatch shortens it to half
-	// of the time that an attempt has, and to what the driver's time-outs allow. Zero
-	// means 1 second.
+	// AckTimeout is how long an acquisition waits for replicas that do not acknowledge it. Redisson calls it
+	// slavesSyncTimeout. redlatch shortens it to half of the time that an attempt has, and to what the driver's
+	// time-outs allow. Zero means 1 second.
 	AckTimeout time.Duration
 
 	// Redisson is what must agree with the clients of Redisson that use the same locks.
 	Redisson Redisson
 
-	// Logger gets losses and failures. Nil means that nothing is logged. With a Logger, or with Hooks.Lost, SlowWait or
-	// Dropped of package observe, each acquisition of a lock notes the line of the program that asks for it. That takes a
-	// good part of the time of a hand-off between goroutines, and little beside a round trip.
+	// Logger gets losses and failures. Nil means that nothing is logged. With a Logger, or with Hooks.Lost, SlowWait
+	// or Dropped of package observe, each acquisition notes the line that asks for it, as with CallSites.
 	Logger *slog.Logger
 }
 
 // Redisson is what must agree with the clients of Redisson that use the same locks, besides
 // Config.WatchdogTimeout. The zero value fits Redisson's defaults.
 type Redisson struct {
-	// PubSub is the kind of Pub/Sub by which waiters are woken. All clients that share a
-	// lock must use the same kind, Redisson clients, too. Zero means what Redisson does.
+	// PubSub is how waiters are woken: all clients that share a lock must agree. Zero means what Redisson does.
 	PubSub PubSub
 
-	// FairLockWaitTimeout is for fair locks for which Redisson clients wait, too. A Redisson client that dies in the queue delays
-	// the waiters behind it by this time. Redisson calls it fairLockWaitTimeout; give both sides the same value. Waiters of
-	// redlatch do not depend on it: one that dies is passed over after six seconds. Zero means 5 minutes; at least 5
-	// seconds, at most a day.
+	// FairLockWaitTimeout is for fair locks for which Redisson clients wait, too. A Redisson client that dies in the
+	// queue delays the waiters behind it by this time. Redisson calls it fairLockWaitTimeout; give both sides the
+	// same value. Waiters of redlatch do not depend on it: one that dies is passed over after six seconds. Zero means
+	// 5 minutes; at least 5 seconds, at most a day.
 	FairLockWaitTimeout time.Duration
 
-	// MaxClockSkew is by how much the clock of a Redisson client may differ from the
-	// server's. Redisson judges by its own clock whether a value of a redisson.GroupLock is
-	// still held, or a permit with a lease. redlatch writes such times later
-	// by MaxClockSkew, and believes those of Redisson's groups longer by as much. Zero
-	// means 1 second; negative means that there is no Redisson client, or that its clock
-	// is the server's.
+	// MaxClockSkew is by how much the clock of a Redisson client may differ from the server's. Redisson judges by its
+	// own clock whether a value of a redisson.GroupLock is still held, or a permit with a lease. redlatch writes such
+	// times later by MaxClockSkew, and believes those of Redisson's groups longer by as much. Zero means 1 second;
+	// negative means that there is no Redisson client, or that its clock is the server's.
 	MaxClockSkew time.Duration
 }
 

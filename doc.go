@@ -47,50 +47,31 @@
 //
 // # Fairness
 //
-// Goroutines of one process get a lock in the order in which they asked, and
-// pass it on without a round trip. Between processes there is no order, but
-// each gets its turn: after a few milliseconds the lock goes to whoever else
-// waits.
+// Goroutines of one process get a lock in the order in which they asked, and pass it on without a round trip. Between processes
+// there is no order, but each gets its turn within milliseconds.
 //
 // # More locks
 //
-// [Client.FairLock] and [Client.ReadWriteLock] are Redisson's types of those names, as Lock with [Fenced] is
-// its fenced lock, and [Client.StripedLock] is many locks under one name. [MultiLock] and
-// [RedLock] make one lock of several. All of them are a [Lock], and give a [Hold]. Package redisson has the
-// types that only matter beside services that use Redisson: group locks, spin locks, and the locks of map entries.
+// [Client.FairLock] and [Client.ReadWriteLock] are Redisson's types of those names, as Lock with [Fenced] is its fenced lock.
+// [Client.StripedLock] is many locks under one name, and [MultiLock] and [RedLock] make one lock of several. Package redisson has
+// what only matters beside services that use Redisson: group locks, spin locks, and the locks of map entries.
 //
-// # Synchronizers
+// # Beside locks
 //
-// These are not locks, and nobody owns them:
+// Nobody owns these: permits (package semaphore, without leases or with), latches, barriers and rate limiters (packages latch,
+// barrier and ratelimit). A repeated or late request of theirs counts once, unless the server is silent for minutes;
+// docs/guarantees.md says what becomes of it then. Package election lets one process lead at a time.
 //
-//   - Package semaphore: a number of permits. What a process holds when it
-//     crashes is lost. Or permits with leases, which are a [Hold], too; a crash gives them back.
-//   - Package latch: callers wait until something has happened so many times.
-//   - Package barrier: so many callers wait for one another, again and again.
-//     Redisson has none.
-//   - Package ratelimit: so many permits in any interval.
-//
-// Package election lets one process lead at a time.
-//
-// A repeated or late request of theirs counts once, unless the server is silent
-// for minutes; docs/guarantees.md says what becomes of it then.
-//
-// # Looking, and stepping in
-//
-// Package admin says who holds a lock or how a synchronizer stands, lists them, asks all clients
-// what they hold and wait for, and releases a lock for its holder. Package observe calls functions
-// of yours when something happens to a client, and [Client.Stats] counts.
+// Package admin says who holds a lock or how a synchronizer stands, lists them, asks all clients what they hold and wait for,
+// and releases a lock for its holder. Package observe calls functions of yours when something happens to a client, and
+// [Client.Stats] counts. Package redlatchtest helps to test programs that use locks.
 //
 // # Drivers
 //
-// Package redlatchgoredis works on github.com/redis/go-redis, package
-// redlatchrueidis on github.com/redis/rueidis, package redlatchvalkey on
-// github.com/valkey-io/valkey-go. Open of each makes a client from a URL, with connections of its own, and OpenSettings
-// makes one from Redisson's file, which package redissonyaml reads. Each of these four packages is a module of its own:
-// require all at the same version. Package connect, which reads the URLs, is in the module of this package.
-// Anything else that implements [driver.Redis] and passes package drivertest will do. With Sentinel
-// and in a cluster an acquisition waits for one replica by default: see [Acks].
-// Package redlatchtest helps to test programs that use locks.
+// Packages redlatchgoredis, redlatchrueidis and redlatchvalkey work on go-redis, rueidis and valkey-go. Open of each makes a
+// client from a URL, with connections of its own, and OpenSettings makes one from Redisson's file, which package redissonyaml
+// reads. Each of the four is a module of its own: require all at the same version. Anything else that implements driver.Redis and
+// passes package drivertest will do.
 //
 // The wire format is that of Redisson 3.10 to 4.7; docs/protocol.md lists every
 // key, channel and script, and where redlatch departs from Redisson's conduct.

@@ -15,45 +15,42 @@ import (
 
 // One sentinel per state. Facts travel in *BusyError and *LostError.
 var (
-	// ErrBusy: somebody else has the lock. Every error with this state is also
-	// a *BusyError. A wait that ended with its context is both ErrBusy and the context's error. It is
-	// ErrUnavailable instead of ErrBusy if the server did not say who has the lock.
+	// ErrBusy: somebody else has the lock. Every error with this state is also a *BusyError. A wait that ended with
+	// its context is both ErrBusy and the context's error. It is ErrUnavailable instead of ErrBusy if the server did
+	// not say who has the lock.
 	ErrBusy = request.ErrBusy
 
-	// ErrLost: a hold ended before it was released. Every error with this
-	// state is also a *LostError. It is the cause of the hold's context.
+	// ErrLost: a hold ended before it was released. Every error with this state is also a *LostError. It is the cause
+	// of the hold's context.
 	ErrLost = holdctx.ErrLost
 
-	// ErrNotHeld: the hold has already been released. It is the cause of a
-	// released hold's context. Calls that name an owner or the id of a permit return it also when
-	// its lease has run out, or nobody ever had it.
+	// ErrNotHeld: the hold has already been released. It is the cause of a released hold's context. Calls that name
+	// an owner or the id of a permit return it also when its lease has run out, or nobody ever had it.
 	ErrNotHeld = holdctx.ErrNotHeld
 
-	// ErrReentry: this acquisition could never succeed, because the caller
-	// already holds what it would wait for.
+	// ErrReentry: this acquisition could never succeed, because the caller already holds what it would wait for.
 	ErrReentry = lock.ErrReentry
 
-	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a
-	// context, an owner, an id, a lock, a Config or its driver. Some of it is refused because
-	// of what was set before, such as more permits than the rate of a ratelimit.Limiter. The error
-	// says why, and what to do. The call has acquired, released and set nothing.
+	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a context, an owner, an
+	// id, a lock, a Config or its driver. Some of it is refused because of what was set before, such as more permits
+	// than the rate of a ratelimit.Limiter. The error says why, and what to do. The call has acquired, released and
+	// set nothing.
 	ErrInvalid = invalid.Err
 
-	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for
-	// ever: a semaphore without a number of permits (call TrySetPermits, or give the number to semaphore.New or
-	// semaphore.NewExpirable), a ratelimit.Limiter without a rate (call TrySetRate, or give ratelimit.New one).
+	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for ever: a semaphore without a
+	// number of permits (call TrySetPermits, or give the number to semaphore.New or semaphore.NewExpirable), a
+	// ratelimit.Limiter without a rate (call TrySetRate, or give ratelimit.New one).
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
-	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so
-	// it was given back, or an extension, which does not count then. Every error with
-	// this state is also an *AckError.
+	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so it was given back, or an
+	// extension, which does not count then. Every error with this state is also an *AckError.
 	ErrNotAcknowledged = request.ErrNotAcknowledged
 
 	// ErrClosed: the client was closed, or is being shut down.
 	ErrClosed = request.ErrClosed
 
-	// ErrUnavailable: the server did not answer for Config.OutageTimeout, or until the
-	// caller gave up: then nobody knows whether the lock is held. It wraps the last cause.
+	// ErrUnavailable: the server did not answer for Config.OutageTimeout, or until the caller gave up: then nobody
+	// knows whether the lock is held. It wraps the last cause.
 	ErrUnavailable = request.ErrUnavailable
 )
 
@@ -61,27 +58,24 @@ var (
 // if a context did.
 type BusyError struct {
 	Name string // of the lock or synchronizer
-	// Kind is that of the synchronizer, or KindLock for a lock of any type.
-	// It is KindReadWrite if a lock of another type has turned out to be a read-write lock.
+	// Kind is that of the synchronizer, or KindLock for a lock of any type. It is KindReadWrite if a lock of another
+	// type has turned out to be a read-write lock.
 	Kind  Kind
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
-	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7
-	// pid 4121"; empty if this client does not know it. A client notes it a second or two after
-	// its first acquisition. Callers that wait ask for it when they are refused, together and
-	// at most once a second, and wait no longer for that. While there is no note they ask less
-	// and less often, down to once in half a minute; for five minutes they do not ask again if the
-	// user may not read notes. A call that does not wait, and a spin lock, do not ask.
+	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7 pid 4121"; empty if this
+	// client does not know it. Callers that wait ask for it when they are refused, together, and wait no longer for
+	// that. A call that does not wait, and a spin lock, do not ask. See docs/guarantees.md.
 	By string
-	// For is for how long the owner has had the lock, and Renewed whether the watchdog
-	// renews it: of locks that this client has itself. Else For is 0.
+	// For is for how long the owner has had the lock, and Renewed whether the watchdog renews it: of locks that this
+	// client has itself. Else For is 0.
 	For     time.Duration
 	Renewed bool
-	// Owed says that the server was not asked: this process has just released the
-	// lock, and so many others that wait go first. 0 if that is not why.
+	// Owed says that the server was not asked: this process has just released the lock, and so many others that wait
+	// go first. 0 if that is not why.
 	Owed int
-	// RetryAfter is after what time a rate limiter can have the permits at the earliest, unless
-	// some are given back; 0 if that is not known, or it is not about a rate limiter.
+	// RetryAfter is after what time a rate limiter can have the permits at the earliest, unless some are given back;
+	// 0 if that is not known, or it is not about a rate limiter.
 	RetryAfter time.Duration
 	Cause      error // the context's error, or nil
 }
@@ -213,20 +207,19 @@ type LossReason string
 
 // The ways to lose a hold.
 const (
-	// LostExpired: the watchdog had no renewal confirmed in time; the hold ended
-	// before Redis could give the lock away.
+	// LostExpired: the watchdog had no renewal confirmed in time; the hold ended before Redis could give the lock
+	// away.
 	LostExpired LossReason = "expired"
-	// LostGone: the server says that the lock is no longer this hold's: forced,
-	// deleted, evicted, or gone with a restart or failover. Somebody else may
-	// have held it already.
+	// LostGone: the server says that the lock is no longer this hold's: forced, deleted, evicted, or gone with a
+	// restart or failover. Somebody else may have held it already.
 	LostGone LossReason = "gone"
-	// LostRevoked: somebody who released it by force (package admin) asked for the lock; the hold ended before it
-	// was given away.
+	// LostRevoked: somebody who released it by force (package admin) asked for the lock; the hold ended before it was
+	// given away.
 	LostRevoked LossReason = "revoked"
 	// LostMaxHold: the hold reached Config.MaxHold.
 	LostMaxHold LossReason = "max hold"
-	// LostLease: the Lease that the hold was acquired with was over, and had not been
-	// extended; the hold ended before Redis could give the lock away.
+	// LostLease: the Lease that the hold was acquired with was over, and had not been extended; the hold ended before
+	// Redis could give the lock away.
 	LostLease LossReason = "lease over"
 )
 
@@ -236,8 +229,7 @@ type LostError struct {
 	Kind   Kind   // KindExpirable for a permit; KindLock for a lock of any type
 	Owner  string // the lost hold's own field in Redis, or the permit's id
 	Reason LossReason
-	// Confirmed is when the last take or renewal was sent that the server
-	// confirmed.
+	// Confirmed is when the last take or renewal was sent that the server confirmed.
 	Confirmed time.Time
 }
 

@@ -11,15 +11,12 @@ import (
 	"github.com/redlatch/redlatch/internal/permit"
 )
 
-// A Hold is one acquisition: of a lock, of several locks as one, or of permits of an
-// semaphore.Expirable. It must be released, once, by anybody:
-// it is not tied to a goroutine. Its methods are safe for concurrent use.
+// A Hold is one acquisition: of a lock, of several locks as one, or of permits of a semaphore.Expirable. It must be
+// released, once, by anybody: it is not tied to a goroutine. Its methods are safe for concurrent use.
 //
-// A hold of several locks is live for as long as every member's hold is, or, of a RedLock, a majority;
-// a hold of several permits for as long as all of them are.
-//
-// A Hold that is garbage collected without having been released is reported
-// (observe.Hooks.Dropped) and released, unless it was detached.
+// A hold of several locks is live for as long as every member's hold is, or, of a RedLock, a majority; a hold of
+// several permits for as long as all of them are. A Hold that is garbage collected without having been released is
+// reported (observe.Hooks.Dropped) and released, unless it was detached.
 type Hold struct {
 	in    held
 	leash holdctx.Leash
@@ -94,26 +91,19 @@ type memberHold struct {
 	whole *Hold
 }
 
-// Token returns the hold's fencing token, or 0 if it was acquired without
-// Fenced, and of several locks and permits. Tokens of one lock rise with each acquisition by a client that counts
-// it: redlatch with Fenced, or Redisson's fenced lock. Whoever guards the
-// resource and refuses tokens lower than the highest it has seen (package fence)
-// keeps out a holder that has lost the lock and does not know it yet.
-//
-// A token means nothing where some holders have none. A failover to a replica
-// that has not seen the last acquisition gives the same token twice. A hold that
-// is nested in another has the outer one's token.
+// Token returns the hold's fencing token, or 0 if it was acquired without Fenced, and of several locks and permits.
+// Tokens of one lock rise with each acquisition by a client that counts it: redlatch with Fenced, or Redisson's
+// fenced lock. Whoever guards the resource and refuses tokens lower than the highest it has seen (package fence)
+// keeps out a holder that has lost the lock and does not know it yet. A token means nothing where some holders have
+// none. A failover to a replica that has not seen the last acquisition gives the same token twice. A hold that is
+// nested in another has the outer one's token.
 func (h *Hold) Token() int64 { return h.in.Token() }
 
-// Expires returns until when the hold can be trusted if no renewal is
-// confirmed from now on. It is earlier than the moment at which Redis may give
-// the lock away by the safety margin of 10 ms + lease/50; of permits, earlier than anybody may give their
-// places away, Redisson clients whose clock is ahead by Config.Redisson.MaxClockSkew included.
-//
-// Of several locks and permits it is the earliest of the members' Expires, or of a RedLock that of the
-// last one that makes a majority.
-//
-// It is no later than what Config.MaxHold allows. It is the zero Time when the hold is over.
+// Expires returns until when the hold can be trusted if no renewal is confirmed from now on. It is earlier than the
+// moment at which Redis may give the lock away by the safety margin of 10 ms + lease/50; of permits, earlier than
+// anybody may give their places away, Redisson clients whose clock is ahead by Config.Redisson.MaxClockSkew included.
+// Of several it is the earliest of the members' Expires, or of a RedLock that of the last one that makes a majority.
+// It is no later than what Config.MaxHold allows, and the zero Time when the hold is over.
 func (h *Hold) Expires() time.Time { return h.in.Expires() }
 
 // Err returns nil while the hold is live, then why it is not: a *LostError if
@@ -140,29 +130,24 @@ func (h *Hold) With(ctx context.Context) context.Context {
 	return holdctx.Join(ctx, h.in.End(), h.in, h)
 }
 
-// Release ends the hold. Its context ends at once, with cause ErrNotHeld; then
-// the lock passes to the goroutine of this process that has waited longest, or
-// is released in Redis, unless an outer or inner hold still keeps it. A permit is free for whoever waits, in any process.
+// Release ends the hold. Its context ends at once, with cause ErrNotHeld; then the lock passes to the goroutine of
+// this process that has waited longest, or is released in Redis, unless an outer or inner hold still keeps it. A
+// permit is free for whoever waits, in any process. Several locks are released in the reverse order of their
+// acquisition, or all at the same time if they are a RedLock's; a member whose server does not answer does not keep
+// the others.
 //
-// While another hold of the nest is left, Release asks nobody, and reports only a
-// loss that is known already; Redis shows one hold less soon after. (The Release of a
-// write hold that leaves read holds of the nest behind waits until others may read, too.)
+// While another hold of the nest is left, Release asks nobody, and reports only a loss that is known already; Redis
+// shows one hold less soon after. (That of a write hold that leaves read holds of the nest behind waits until others
+// may read, too.)
 //
-// Several locks are released in the reverse
-// order of their acquisition, or all at the same time if they are a RedLock's. A
-// member whose server does not answer does not keep the others.
+// Release works with a context that has ended: the request is sent all the same, and ctx only bounds the waiting for
+// the reply. If it ends first, Release returns its error and the request goes on.
 //
-// Release works with a context that has ended: the request is sent all the
-// same, and ctx only bounds the waiting for the reply. If it ends first,
-// Release returns its error and the request goes on.
-//
-// It returns nil if the lock or permit was released, also if the reply was lost and a
-// repeated request found it released. It returns a *LostError, once, if the
-// hold had been lost before (the lock, if it still stands, is freed when all whose
-// loss it was have called Release), ErrNotHeld if it had been released before,
-// ErrClosed if the client was closed before, and
-// ErrUnavailable if the server did not answer; the lock or permit is then left to its
-// TTL, and a later request may free it sooner. Of several it returns nil if every member was released, or a majority of a
+// It returns nil if the lock or permit was released, also if the reply was lost and a repeated request found it
+// released. It returns a *LostError, once, if the hold had been lost before (the lock, if it still stands, is freed
+// when all whose loss it was have called Release), ErrNotHeld if it had been released before, ErrClosed if the client
+// was closed before, and ErrUnavailable if the server did not answer; the lock or permit is then left to its TTL, and
+// a later request may free it sooner. Of several it returns nil if every member was released, or a majority of a
 // RedLock's; else what the members' releases returned, joined.
 func (h *Hold) Release(ctx context.Context) error {
 	if ctx == nil {
@@ -188,17 +173,15 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	return h.in.Extend(ctx, d)
 }
 
-// Detach hands a permit over by its id, which it returns: whoever has the id
-// extends and releases it from now on, in whatever process, and if nobody does, it is
-// free again when its lease is over. It is for permits acquired with Lease: one that the watchdog
-// keeps is ErrInvalid, as nobody would keep it any more. Locks, and several permits at once, are ErrInvalid, too:
-// each of the Members of several permits can be detached. If the permit is over, the error is that of Err.
-// After an error nothing has changed, and Release is still to be called. A second call returns the id again.
+// Detach hands a permit over by its id, which it returns: whoever has the id extends and releases it from now on, in
+// whatever process, and if nobody does, it is free again when its lease is over. It is for single permits acquired
+// with Lease: others, and locks, are ErrInvalid. Each of the Members of several permits can be detached. If the
+// permit is over, the error is that of Err. After an error nothing has changed, and Release is still to be called. A
+// second call returns the id again.
 //
-// From then on the Hold is the id and nothing else, and may be dropped. Release and
-// Extend do what those of the semaphore.Expirable do with that id. Err returns nil and
-// Context does not end until Release is called on this Hold: not when the lease is
-// over, when others release the permit, or with Close. Expires stays what it was;
+// From then on the Hold is the id and nothing else, and may be dropped. Release and Extend do what those of the
+// semaphore.Expirable do with that id. Err returns nil and Context does not end until Release is called on this Hold:
+// not when the lease is over, when others release the permit, or with Close. Expires stays what it was;
 // semaphore.Expirable.LeaseLeft asks the server.
 func (h *Hold) Detach() (id string, err error) {
 	in, is := h.in.(*permit.Permit)

@@ -12,16 +12,10 @@ import (
 	"github.com/redlatch/redlatch/internal/lock"
 )
 
-// A Lock is the name of an exclusive lock, with the words to acquire it. It is
-// not an acquisition: it is immutable, cheap, holds no resources, and may be
-// shared, copied and forgotten.
-//
-// In Redis it is Redisson's RLock: a hash with one field, the owner's, whose
-// value is the hold count, and with the lease as its TTL.
-//
-// What it does not promise stands in docs/guarantees.md; in short: a lease can
-// end while its holder is paused, and Redis can forget a lock in a failover or
-// a restart. The holder is told, but only fencing protects a resource.
+// A Lock is the name of an exclusive lock, with the words to acquire it. It is not an acquisition: it is immutable,
+// cheap, holds no resources, and may be shared, copied and forgotten. In Redis it is Redisson's RLock: a hash with
+// one field, the owner's, whose value is the hold count, and with the lease as its TTL. docs/guarantees.md says what
+// it does not promise.
 type Lock struct {
 	c    *Client
 	kind Kind // as it is shown
@@ -31,11 +25,9 @@ type Lock struct {
 	stripe  bool     // several keys may have it
 }
 
-// Lock returns the reentrant lock with this name, Redisson's getLock. A name
-// that Redis could not handle (empty, or with unbalanced braces) is refused by
-// every method of the Lock.
-//
-// With Fenced it is Redisson's getFencedLock, and with NonReentrant its getNonReentrantLock.
+// Lock returns the reentrant lock with this name, Redisson's getLock; with Fenced its getFencedLock, and with
+// NonReentrant its getNonReentrantLock. A name that Redis could not handle (empty, or with unbalanced braces) is
+// refused by every method of the Lock.
 func (c *Client) Lock(name string, opts ...PlainOption) *Lock {
 	l := newLock(c, KindLock, c.locks.Plain(c.server.Key(name)), opts)
 	if l.spec.Wish().Fenced {
@@ -79,22 +71,22 @@ func (l *Lock) Name() string {
 //   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx descends;
 //   - the error of a server that refuses: wrong password, no permission, a key of another type.
 //
-// Of a MultiLock or a RedLock, ctx bounds the whole of it, and the hold is that of all members, or of a majority. A ctx that
-// descends from a live hold of a member, or of them all, re-enters what it holds. The error is that of the member that could
-// not be had; ErrReentry if two members turn out to be the same lock in Redis. Members are never handed off within the process: each acquisition asks the server.
+// Of a MultiLock or a RedLock, a ctx that descends from a live hold of a member, or of them all, re-enters what it holds. The error is that of
+// the member that could not be had; ErrReentry if two members turn out to be the same lock in Redis. Members are never handed off within the
+// process: each acquisition asks the server.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 	_, hold, err := l.acquire(ctx, args.Patience{}, l.site())
 	return hold, err
 }
 
-// TryAcquire does what Acquire does, and waits for the lock no longer than wait, as
-// Redisson's tryLock does. A negative wait is ErrInvalid.
+// TryAcquire does what Acquire does, and waits for the lock no longer than wait, as Redisson's tryLock does. A
+// negative wait is ErrInvalid.
 //
-// With a wait of 0 it acquires the lock if that is possible at once. It never waits for another
-// holder, in this process or elsewhere, and overtakes nobody: just after this process
-// has released the lock, callers that wait for it go first. If the lock is taken (or a member of several, or so many that there is no majority), it
-// returns a *BusyError with its holder, and changes nothing.
-// If the server does not answer, such a call goes on for Config.OutageTimeout, or until ctx ends.
+// With a wait of 0 it acquires the lock if that is possible at once. It never waits for another holder, in this
+// process or elsewhere, and overtakes nobody: just after this process has released the lock, callers that wait for it
+// go first. If the lock is taken (or a member of several, or so many that there is no majority), it returns a
+// *BusyError with its holder, and changes nothing. If the server does not answer, such a call goes on for
+// Config.OutageTimeout, or until ctx ends.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	_, hold, err := l.acquire(ctx, args.AtMost(wait), l.site())
 	return hold, err
@@ -190,7 +182,7 @@ func openLock(l any) bridge.Lock {
 	case in == nil:
 		return bridge.Lock{Err: errNilLock}
 	case in.several == nil:
-		return bridge.Lock{Client: &in.c.engines, Of: in.c, Name: in.Name(), Kind: string(in.kind), Spec: &in.spec}
+		return bridge.Lock{Self: in, Client: &in.c.engines, Of: in.c, Name: in.Name(), Kind: string(in.kind), Spec: &in.spec}
 	case in.several.err != nil:
 		return bridge.Lock{Name: in.Name(), Kind: string(in.kind), Err: in.several.err}
 	}

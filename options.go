@@ -62,33 +62,27 @@ type (
 func Lease(d time.Duration) HoldOption { return lease{d: d} }
 
 // Fenced gives each hold a fencing token: see Hold.Token. It comes from a counter beside the lock,
-// redisson_lock_token:{name}, which outlives the lock (for how long, Config.TokenTTL says). Read holds
-// of a ReadWriteLock have no token: a token could tell none of the readers from the others.
+// redisson_lock_token:{name}, which outlives the lock (for how long, Config.TokenTTL says). Read holds of a
+// ReadWriteLock have no token: it could tell none of the readers from the others.
 //
-// With Fenced, a lock passes between goroutines of one process with a round trip each time, for a token
-// of its own. Re-entering does not count: Redisson does count that, which makes its outer hold look like
-// one that was lost.
-//
-// Lock with Fenced is Redisson's getFencedLock.
+// With Fenced, a lock passes between goroutines of one process with a round trip each time, for a token of its own.
+// Re-entering does not count: Redisson does count that, which makes its outer hold look like one that was lost.
 func Fenced() LockOption { return fenced{} }
 
-// NonReentrant refuses whoever has the lock already, with ErrReentry at once, instead of entering once more. In Redis it is the same
-// lock as without. Lock and FairLock with NonReentrant are Redisson's getNonReentrantLock and getNonReentrantFairLock.
-//
-// Of a ReadWriteLock it refuses each side to whoever has one of the two.
+// NonReentrant refuses whoever has the lock already, with ErrReentry at once, instead of entering once more. In Redis
+// it is the same lock as without. Of a ReadWriteLock it refuses each side to whoever has one of the two.
 func NonReentrant() LockOption { return nonReentrant{} }
 
-// MinHold keeps the lock for d from its acquisition, however soon it is released. It is for a job
-// that is over so fast that a process whose clock is a little late would begin it once more. A hold
-// that is released sooner ends as any other does: its context ends, and a Release that returns nil
-// has left the lock in place for the rest of d. Until then nobody acquires the lock, in this process
-// neither, unless after ForceRelease or ReleaseID. Nobody renews it.
+// MinHold keeps the lock for d from its acquisition, however soon it is released. It is for a job that is over so
+// fast that a process whose clock is a little late would begin it once more. A hold that is released sooner ends as
+// any other does: its context ends, and a Release that returns nil has left the lock in place for the rest of d.
+// Until then nobody acquires the lock, in this process neither, unless after admin.ForceRelease or ReleaseID. Nobody
+// renews it.
 //
-// The lock is kept for less than d in three cases: the hold, or one around it, is lost (by
-// Config.MaxHold, too) and its lease in Redis ends before the release; the process dies, and the lock
-// lasts for its lease; or the client is closed before the release. With a Lease, d may not be longer
-// than the lease. Redis counts whole milliseconds; d is rounded up, and 0 keeps nothing. Several locks as one
-// refuse a member with MinHold.
+// The lock is kept for less than d if the hold, or one around it, is lost (by Config.MaxHold, too) and its lease in
+// Redis ends before the release; if the process dies, and the lock lasts for its lease; or if the client is closed
+// before the release. With a Lease, d may not be longer than that. Redis counts whole milliseconds; d is rounded up,
+// and 0 keeps nothing. Several locks as one refuse a member with MinHold.
 func MinHold(d time.Duration) PlainOption { return minHold{d: d} }
 
 // want gives a lock that nobody has used yet its options.

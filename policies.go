@@ -4,38 +4,33 @@ import "fmt"
 
 // Acks says whether replicas have to acknowledge what an acquisition wrote before it counts.
 //
-// It applies to locks of every kind, to semaphores of both kinds,
-// and to their re-entries; latches, barriers and rate limiters do not wait for
-// replicas, as Redisson's do not. If too few acknowledge in time what was acquired
-// is given back, a re-entry taken back, and the call fails with a *AckError. AckRequired
-// asks the same of renewals and of Extend: if the replicas stay silent
-// the lease is not prolonged, and in the end the hold is lost. What gives permits of
-// either semaphore back, or changes how many there are, waits for replicas as well,
-// but counts without them, which is an event (observe.Hooks.NotAcknowledged).
+// It applies to locks of every kind, to semaphores of both kinds, and to re-entries; latches, barriers and rate
+// limiters do not wait for replicas, as Redisson's do not. If too few acknowledge in time what was acquired is given
+// back, a re-entry taken back, and the call fails with a *AckError. AckRequired asks the same of renewals and of
+// Extend: if the replicas stay silent the lease is not prolonged, and in the end the hold is lost. What gives permits
+// back, or changes how many there are, counts without replicas that stay silent, which is an event
+// (observe.Hooks.NotAcknowledged).
 //
-// It makes a failover less likely to cost a lock, and promises no more than that:
-// one acknowledgement out of two replicas does not help if the other one becomes
-// the primary. A lock survives the failover to any replica only if all of them have
-// acknowledged it. Only fencing protects a resource: see docs/guarantees.md.
+// It makes a failover less likely to cost a lock, and promises no more: only a lock of which all replicas know
+// survives the failover to any of them. Only fencing protects a resource: see docs/guarantees.md.
 //
-// It costs an acquisition the replication's round trip in addition to its own, a
-// connection of its own for as long, and each primary now and then a question about
-// its replicas. A lock that passes between goroutines of this process is not
-// acknowledged again, unless it gets a lease or a token on its way.
+// It costs an acquisition the replication's round trip, a connection of its own for as long, and each primary now and
+// then a question about its replicas. A lock that passes between goroutines of this process is not acknowledged
+// again, unless it gets a lease or a token on its way.
 type Acks uint8
 
 // The values of Acks.
 const (
-	// AckAuto is AckAny with Sentinel and in a cluster, and AckOff with a single
-	// server: what Redisson does by default (checkLockSyncedSlaves).
+	// AckAuto is AckAny with Sentinel and in a cluster, and AckOff with a single server: what Redisson does by
+	// default (checkLockSyncedSlaves).
 	AckAuto Acks = iota
 	// AckOff waits for no replica.
 	AckOff
-	// AckBestEffort waits for one replica, if the primary has any, and goes on
-	// without it if it is silent, which is an event (observe.Hooks.NotAcknowledged).
+	// AckBestEffort waits for one replica, if the primary has any, and goes on without it if it is silent, which is
+	// an event (observe.Hooks.NotAcknowledged).
 	AckBestEffort
-	// AckAny requires one replica, if the primary has any. Where the server does
-	// not know WAIT, or not say how many replicas it has, it requires nothing.
+	// AckAny requires one replica, if the primary has any. Where the server does not know WAIT, or not say how many
+	// replicas it has, it requires nothing.
 	AckAny
 	// AckRequired requires Config.AckReplicas replicas, for renewals, too.
 	AckRequired
@@ -64,18 +59,17 @@ type PubSub uint8
 
 // The values of PubSub.
 const (
-	// PubSubAuto is what Redisson does: sharded Pub/Sub in a cluster whose servers
-	// know it (Redis 7, Valkey), and classic everywhere else.
+	// PubSubAuto is what Redisson does: sharded Pub/Sub in a cluster whose servers know it (Redis 7, Valkey), and
+	// classic everywhere else.
 	PubSubAuto PubSub = iota
-	// PubSubClassic is PUBLISH and SUBSCRIBE: what Redisson does in a cluster with
-	// shardedSubscriptionMode OFF, and before 3.19.
+	// PubSubClassic is PUBLISH and SUBSCRIBE: what Redisson does in a cluster with shardedSubscriptionMode OFF, and
+	// before 3.19.
 	PubSubClassic
-	// PubSubSharded is SPUBLISH and SSUBSCRIBE. Redis before 7 does not know them:
-	// there a release fails with this value, and with PubSubBoth.
+	// PubSubSharded is SPUBLISH and SSUBSCRIBE. Redis before 7 does not know them: there a release fails with this
+	// value, and with PubSubBoth.
 	PubSubSharded
-	// PubSubBoth publishes and listens both ways, for as long as clients of both
-	// kinds share locks. It costs a second message and a second subscription, and
-	// whoever uses the other kind alone takes part in turns by chance only.
+	// PubSubBoth publishes and listens both ways, for as long as clients of both kinds share locks. It costs a second
+	// message and a second subscription, and whoever uses the other kind alone takes part in turns by chance only.
 	PubSubBoth
 )
 

@@ -7,44 +7,34 @@ import (
 	"github.com/redlatch/redlatch/internal/claim"
 )
 
-// Stats say what a Client has to do at a moment, as far as it knows without asking
-// Redis: see [Client.Stats].
+// Stats say what a Client has to do at a moment, as far as it knows without asking Redis.
 type Stats struct {
 	Holds   int // live holds of locks; each of a nest counts, and each member of several locks
 	Permits int // live permits of expirable semaphores, but for those that were detached
 	Waiters int // callers that wait: see Client.Stats
 
-	// RenewalsDue is how many holds and permits are to be renewed now, or are tried
-	// again because that has failed. OldestUnconfirmed is for how long the one of them
-	// that has waited longest has gone without a renewal, or an acquisition, that the
-	// server has confirmed; 0 if none is due. While all is well it is no longer than
-	// a little over a third of Config.WatchdogTimeout. As it comes near to
-	// Config.WatchdogTimeout, holds are lost.
+	// RenewalsDue is how many holds and permits are to be renewed now, or are tried again because that has failed.
+	// OldestUnconfirmed is for how long one of them has gone without a renewal, or an acquisition, that the server has
+	// confirmed; 0 if none is due, at most a little over a third of Config.WatchdogTimeout while all is well.
 	RenewalsDue       int
 	OldestUnconfirmed time.Duration
 
-	// RenewalsFailed and Lost only rise, from 0 when the client began. The first counts
-	// each hold or permit whose renewal has failed, and once more each time that it
-	// fails again (observe.Hooks.RenewFailed); the second each hold or permit that was lost
-	// (observe.Hooks.Lost).
+	// RenewalsFailed and Lost only rise, from 0 when the client began. The first counts each hold or permit whose
+	// renewal has failed, and once more each time that it fails again (observe.Hooks.RenewFailed); the second each
+	// hold or permit that was lost (observe.Hooks.Lost).
 	RenewalsFailed uint64
 	Lost           uint64
 }
 
-// Stats counts what the client holds, what its callers wait for, and how its renewals
-// do. It sends no request, also works after Close, and may be called at any time: a
-// metric that is read every few seconds is what it is for.
+// Stats counts what the client holds, what its callers wait for, and how its renewals do. It sends no request, also
+// works after Close, and may be called at any time, such as for a metric that is read every few seconds.
 //
-// A caller waits from when it has been refused, or somebody of this process is before
-// it, or it stands in a line with others; callers that want to read, and those of a
-// Semaphore, a rate limiter, a latch or a barrier always do until they are answered. Calls that only try
-// do not wait.
+// A caller waits from when it has been refused, or stands in a line with others; callers that want to read, and those
+// of synchronizers, always do until they are answered. Calls that only try do not wait.
 //
-// Nothing is recorded for it, so it has to look: it takes time in proportion to how
-// many locks are held or waited for, about a millisecond for a thousand.
-// It keeps no caller waiting for longer than it takes to look at a few hundred of
-// them. What is acquired, released or passed on meanwhile is counted once, twice or not at
-// all.
+// It takes time in proportion to how many locks are held or waited for, about a millisecond for a thousand, and keeps
+// no caller waiting for longer than it takes to look at a few hundred. What is acquired, released or passed on
+// meanwhile is counted once, twice or not at all.
 func (c *Client) Stats() Stats {
 	s := Stats{RenewalsFailed: c.report.failures.Load(), Lost: c.report.losses.Load()}
 	s.RenewalsDue, s.OldestUnconfirmed = c.clock.Due()

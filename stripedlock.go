@@ -30,12 +30,10 @@ func (c *Client) StripedLock(name string, n int, opts ...PlainOption) *StripedLo
 	return s
 }
 
-// For returns the lock of a key's stripe; of several keys their different stripes as a MultiLock, which knows the order
-// in which it is safe to acquire them. Without a key, every method of the lock refuses that.
-//
-// Which stripe a key has never changes between
-// versions of redlatch: the 64-bit FNV-1a hash of the key, mixed once more, times
-// n, divided by 2^64. Over many keys the stripes get equal shares.
+// For returns the lock of a key's stripe; of several keys their different stripes as a MultiLock, which knows the
+// order in which it is safe to acquire them. Without a key, every method of the lock refuses that. Which stripe a key
+// has never changes between versions of redlatch: the 64-bit FNV-1a hash of the key, mixed once more, times n,
+// divided by 2^64.
 func (s *StripedLock) For(keys ...string) *Lock {
 	if len(keys) == 1 {
 		return s.stripes[s.index(keys[0])]

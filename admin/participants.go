@@ -11,7 +11,8 @@ import (
 
 // A Question says what Participants asks for: claims on names that match the pattern,
 // and those that have one of the names or owner ids. The zero value is about all. It
-// has at most 64 names and owners, and 4 kB.
+// has at most 64 names and owners, and 4 kB. Of a client with a Config.Prefix it finds only names that begin with that, but
+// all that an owner has.
 type Question struct {
 	Pattern string // glob, as of Locks; "" is for all, unless there are names or owners
 	Names   []string

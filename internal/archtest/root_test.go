@@ -2,15 +2,21 @@ package archtest
 
 import (
 	"go/ast"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
 // The root package is the words that a user knows. What does the work stands in internal/.
 const (
-	rootFiles = 28
-	rootLines = 4000 // half of them comments: the words and what they mean
+	rootFiles = 20
+	rootLines = 2600 // half of them comments: the words and what they mean
+
+	rootNames  = 115 // that are exported: types, functions, methods, constants and variables
+	rootFields = 60  // of exported structs
+	rootDoc    = 999 // lines of go doc -all
 )
 
 // rootLocks are what the root package may have of package sync, with the reason for each.
@@ -28,6 +34,58 @@ func TestRootIsSmall(t *testing.T) {
 	}
 	if files > rootFiles || lines > rootLines {
 		t.Errorf("the root package has %d files and %d lines; it may have %d and %d", files, lines, rootFiles, rootLines)
+	}
+}
+
+// A reader of the root package meets locks, and no more words than one can learn.
+func TestTheRootIsAboutLocks(t *testing.T) {
+	names, fields := 0, 0
+	count := func(ids ...*ast.Ident) (n int) {
+		for _, id := range ids {
+			if id.IsExported() {
+				n++
+			}
+		}
+		return n
+	}
+	for _, src := range sources(t) {
+		if src.dir != "." {
+			continue
+		}
+		for _, decl := range src.ast.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if decl.Recv == nil || ast.IsExported(receiver(decl.Recv.List[0].Type)) {
+					names += count(decl.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					switch spec := spec.(type) {
+					case *ast.ValueSpec:
+						names += count(spec.Names...)
+					case *ast.TypeSpec:
+						names += count(spec.Name)
+						if s, is := spec.Type.(*ast.StructType); is && spec.Name.IsExported() {
+							for _, f := range s.Fields.List {
+								fields += count(f.Names...)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if names > rootNames || fields > rootFields {
+		t.Errorf("the root package exports %d names and %d fields; it may have %d and %d: what is not about locks has a package of its own", names, fields, rootNames, rootFields)
+	}
+	cmd := exec.Command("go", "doc", "-all", ".")
+	cmd.Dir = top
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(out), "\n"); lines > rootDoc || lines < rootDoc/2 {
+		t.Errorf("go doc -all shows %d lines of the root package; it may be %d", lines, rootDoc)
 	}
 }
 

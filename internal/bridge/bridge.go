@@ -92,6 +92,7 @@ func (e *Engines) WaitSite() callsite.Site {
 
 // A Lock is what a *redlatch.Lock is made of. If Err is set it cannot be used, and there may be nothing else.
 type Lock struct {
+	Self   any // the *redlatch.Lock
 	Client *Engines
 	Of     any // its *redlatch.Client
 	Name   string

@@ -35,7 +35,7 @@ func Members(l *redlatch.Lock) []*redlatch.Lock {
 	all := bridge.OpenLock(l).Members
 	members := make([]*redlatch.Lock, len(all))
 	for i, m := range all {
-		members[i] = bridge.NewLock(m.Of, m.Kind, *m.Spec, nil).(*redlatch.Lock) //nolint:forcetypeassert // as it says
+		members[i] = m.Self.(*redlatch.Lock) //nolint:forcetypeassert // as it says
 	}
 	return members
 }
