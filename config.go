@@ -58,8 +58,8 @@ type Config struct {
 	// TokenTTL is how long Redis remembers the last fencing token of a lock that nobody acquires any more. The tokens
 	// of a lock that is acquired again later go on from the server's clock in microseconds, so they still rise.
 	// Redisson does not do that: if Java acquires the same fenced locks, leave TokenTTL at zero, which means for
-	// ever. At least one minute. The numbers of an election's terms are remembered for ever, unless a Lock of its
-	// name with Fenced has a TokenTTL.
+	// ever. At least one minute. The numbers of an election's terms are remembered for ever, unless a client with a
+	// TokenTTL acquires the Lock of its name with Fenced.
 	TokenTTL time.Duration
 
 	// ServerName is a name for the Redis of this client. It stands in log lines. A MultiLock that has locks of the

@@ -45,11 +45,6 @@
 // several goroutines that re-enter from the same hold, one has its turn at a
 // time. [WithOwner] makes everything under a context one owner instead.
 //
-// # Fairness
-//
-// Goroutines of one process get a lock in the order in which they asked, and pass it on without a round trip. Between processes
-// there is no order, but each gets its turn within milliseconds.
-//
 // # More locks
 //
 // [Client.FairLock] and [Client.ReadWriteLock] are Redisson's types of those names, as Lock with [Fenced] is its fenced lock.
@@ -58,8 +53,8 @@
 //
 // # Beside locks
 //
-// Nobody owns these: permits (package semaphore, without leases or with), latches, barriers and rate limiters (packages latch,
-// barrier and ratelimit). A repeated or late request of theirs counts once, unless the server is silent for minutes;
+// Package semaphore has permits that are only counted, so that a crash loses them, and permits with leases, which are a [Hold] and come
+// back. Nobody owns latches, barriers and rate limits (packages latch, barrier and ratelimit). A repeated or late request of theirs counts once, unless the server is silent for minutes;
 // docs/guarantees.md says what becomes of it then. Package election lets one process lead at a time.
 //
 // Package admin says who holds a lock or how a synchronizer stands, lists them, asks all clients what they hold and wait for,
@@ -70,7 +65,7 @@
 //
 // Packages redlatchgoredis, redlatchrueidis and redlatchvalkey work on go-redis, rueidis and valkey-go. Open of each makes a
 // client from a URL, with connections of its own, and OpenSettings makes one from Redisson's file, which package redissonyaml
-// reads. Each of the four is a module of its own: require all at the same version. Anything else that implements driver.Redis and
+// reads. Each of the four is a module of its own: require all at the same version. Anything else that implements [driver.Redis] and
 // passes package drivertest will do.
 //
 // The wire format is that of Redisson 3.10 to 4.7; docs/protocol.md lists every

@@ -24,17 +24,17 @@ var (
 	// of the hold's context.
 	ErrLost = holdctx.ErrLost
 
-	// ErrNotHeld: the hold has already been released. It is the cause of a released hold's context. Calls that name
-	// an owner or the id of a permit return it also when its lease has run out, or nobody ever had it.
+	// ErrNotHeld: the hold has already been released. It is the cause of a released hold's context. Calls that name a
+	// hold by its id return it also when its lease has run out, or nobody ever had it.
 	ErrNotHeld = holdctx.ErrNotHeld
 
 	// ErrReentry: this acquisition could never succeed, because the caller already holds what it would wait for.
 	ErrReentry = lock.ErrReentry
 
-	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a context, an owner, an
-	// id, a lock, a Config or its driver. Some of it is refused because of what was set before, such as more permits
-	// than the rate of a ratelimit.Limiter. The error says why, and what to do. The call has acquired, released and
-	// set nothing.
+	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a context, an id, a lock,
+	// a Config or its driver. Some of it is refused because of what was set before, such as more permits than the
+	// rate of a ratelimit.Limiter. The error says why, and what to do. The call has acquired, released and set
+	// nothing.
 	ErrInvalid = invalid.Err
 
 	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for ever: a semaphore without a

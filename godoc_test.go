@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,6 +43,41 @@ func TestGoDocShowsTheValuesOfATypeWithIt(t *testing.T) {
 	}
 	if values < 30 {
 		t.Errorf("only %d values were looked at", values)
+	}
+}
+
+// A link in a comment that leads nowhere is shown with its brackets.
+func TestEveryLinkInTheGodocLeadsSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\[\*?(\w+\.)?[A-Z]\w*(\.[A-Z]\w*)?\]`)
+	links := 0
+	for _, dir := range []string{".", "admin", "barrier", "connect", "driver", "election", "fence", "latch", "observe", "ratelimit", "redisson", "semaphore"} {
+		pkg := documented(t, dir)
+		comments := []string{pkg.Doc}
+		for _, v := range append(pkg.Consts, pkg.Vars...) {
+			comments = append(comments, v.Doc)
+		}
+		for _, f := range pkg.Funcs {
+			comments = append(comments, f.Doc)
+		}
+		for _, typ := range pkg.Types {
+			comments = append(comments, typ.Doc)
+			for _, v := range append(typ.Consts, typ.Vars...) {
+				comments = append(comments, v.Doc)
+			}
+			for _, f := range append(typ.Funcs, typ.Methods...) {
+				comments = append(comments, f.Doc)
+			}
+		}
+		for _, text := range comments {
+			plain := string(pkg.Text(text)) // as go doc shows it, without the brackets of links
+			links += strings.Count(text, "[")
+			if left := link.FindString(plain); left != "" {
+				t.Errorf("%s: %s is no link", dir, left)
+			}
+		}
+	}
+	if links < 10 {
+		t.Errorf("only %d links were looked at", links)
 	}
 }
 

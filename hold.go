@@ -114,14 +114,14 @@ func (h *Hold) Expires() time.Time { return h.in.Expires() }
 // the machine sees the loss at its first check, before any timer has run.
 func (h *Hold) Err() error { return h.in.Err() }
 
-// Context returns the hold's context: it has the values of the context that
-// the hold was acquired with (and what observe.Hooks.AcquireStart has added), but not its cancellation or deadline. It ends
-// when the hold ends, with a *LostError (which is ErrLost), ErrNotHeld or
-// ErrClosed as its cause. It has no deadline, with a Lease either: Expires says
-// until when the hold can be trusted. Each call returns a context of its own.
+// Context returns the hold's context: it has the values of the context that the hold was acquired with (and what
+// observe.Hooks.AcquireStart has added), but not its cancellation or deadline. It ends when the hold ends, with a
+// *LostError (which is ErrLost), ErrNotHeld or ErrClosed as its cause. It has no deadline, with a Lease either:
+// Expires says until when the hold can be trusted. Each call returns a context of its own.
 //
-// Acquiring the same lock, or a member, with a context that descends from it re-enters the
-// lock.
+// Acquiring the same lock, or a member, with a context that descends from it re-enters the lock, also through
+// context.WithoutCancel, which keeps the hold in the context. So what is started with it and not waited for enters
+// beside its starter, and fails once the hold has ended: give it a context from outside.
 func (h *Hold) Context() context.Context { return holdctx.New(h.in.End(), h.in, h) }
 
 // With returns ctx, its cancellation, deadline and values, together with the

@@ -3,8 +3,8 @@ package redlatch
 // A Kind says what has a name: a lock, several locks as one, or a synchronizer.
 type Kind string
 
-// The kinds of locks, of several locks as one, of which Redis has only the members, and of synchronizers. Spin locks,
-// non-reentrant locks and the stripes of a StripedLock are of KindLock: what Redis has of them is the same.
+// The kinds of locks, of several locks as one, of which Redis has only the members, and of synchronizers. Spin locks are
+// of KindLock; Lock and the stripes of a StripedLock are, too, or of KindFenced with Fenced.
 const (
 	KindLock        Kind = "lock"
 	KindFenced      Kind = "fenced lock"

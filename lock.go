@@ -141,15 +141,13 @@ func params(wait args.Patience, at callsite.Site) (p lock.Params, err error) {
 	return p, err
 }
 
-// Do acquires the lock, calls f and releases the lock, also if f panics or
-// calls runtime.Goexit. f's context is ctx together with the hold's end: see
-// Hold.With.
+// Do acquires the lock, calls f and releases the lock, also if f panics or calls runtime.Goexit. f's context is ctx
+// together with the hold's end: see Hold.With. In f, HoldFrom returns the hold. A goroutine that f starts and does
+// not wait for must not acquire the lock with that context, nor with context.WithoutCancel of it: see Hold.Context.
 //
-// Do returns f's error. If the hold was lost while f ran, ErrLost is joined to it once,
-// even if f returned nil; if the client was closed, ErrClosed is. If the lock cannot be
-// acquired, Do does not call f, and returns Acquire's error. A
-// release that could not be confirmed is an event, and no error of Do: the work is done.
-// In f, HoldFrom returns the hold.
+// Do returns f's error. If the hold was lost while f ran, ErrLost is joined to it once, even if f returned nil; if
+// the client was closed, ErrClosed is. If the lock cannot be acquired, Do does not call f, and returns Acquire's
+// error. A release that could not be confirmed is an event, and no error of Do: the work is done.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		return args.ErrNilFunction

@@ -21,7 +21,7 @@ type several struct {
 
 // MultiLock returns the locks as one that is held when every member is. The members are locks of any type, of any
 // clients, each with its own options. But all of them have the same Lease, or none has one, and none has MinHold:
-// other members are refused with ErrInvalid.
+// other members are refused with ErrInvalid. A MultiLock among them stands for its members; a RedLock is refused.
 //
 // Free members of one client are taken with one request, in a cluster those of one slot; fenced ones, and those of
 // other types than Lock and redisson.SpinLock, one by one.
@@ -87,9 +87,13 @@ func checkMembers(what string, locks []*Lock) error {
 	for i, l := range locks {
 		switch {
 		case l == nil:
-			return invalid.Errorf("redlatch: %s: lock %d is nil", what, i)
+			return invalid.Errorf("redlatch: %s: member %d is nil", what, i+1)
+		case l.several != nil && l.several.err != nil:
+			return l.several.err
+		case l.kind == KindRedLock:
+			return invalid.Errorf("redlatch: %s: %q is a RedLock, which cannot be a member; give single locks", what, l.Name())
 		case l.several != nil:
-			return invalid.Errorf("redlatch: %s: lock %d is several locks, %q, of which a majority is enough, or is to be; give it single locks, or a MultiLock to a MultiLock", what, i, l.Name())
+			return invalid.Errorf("redlatch: %s: %q is several locks; each member is a single lock, of a client of its own", what, l.Name())
 		case l.spec.Err() != nil:
 			return l.spec.Err()
 		}

@@ -10,7 +10,7 @@ import (
 
 // A PlainOption says how those who acquire a lock hold it. It stands with the lock's name, and every acquisition by
 // that value of the Lock has it; another one may have others, under the same name. A PlainOption is for locks that one
-// owner at a time has, and that have no queue in Redis: Lock, StripedLock and SpinLock. They take the options of the other kinds, too.
+// owner at a time has, and that have no queue in Redis: Lock, StripedLock and redisson.SpinLock. They take LockOptions and HoldOptions as well.
 //
 // A value that cannot be used, such as a Lease that is too short, is refused with ErrInvalid by every method of the lock.
 // If an option is given twice, the last one counts.

@@ -51,7 +51,12 @@ func (l *Lock) ExtendID(ctx context.Context, id string, d time.Duration) error {
 
 // byID says what is wrong with a call about an id.
 func (l *Lock) byID(ctx context.Context) error {
-	if l.several != nil {
+	switch {
+	case ctx == nil:
+		return args.ErrNilContext
+	case l.several != nil && l.several.err != nil:
+		return l.several.err
+	case l.several != nil:
 		return invalid.Errorf("redlatch: %q are several locks, and an id is of one; call ReleaseID and ExtendID of each with the id of its hold: see Hold.Members", l.Name())
 	}
 	return l.c.usable(ctx, l.spec.Err())

@@ -8,8 +8,8 @@ import (
 
 // RedLock returns the locks as one that is held when a majority of the members is. The members are locks, most often
 // of one name, of as many clients, each of a Redis of its own: independent primaries, not nodes of one cluster nor a
-// primary and its replicas. It works as long as a majority of them does. Two members of one client are refused with
-// ErrInvalid. Their options are as for MultiLock.
+// primary and its replicas. It works as long as a majority of them does. Two members of one client, and several locks
+// as one, are refused with ErrInvalid. Their options are as for MultiLock.
 //
 // What it does not give: fencing tokens that rise (each member counts by itself), order, or safety if a majority does
 // not keep what it has confirmed. A server that restarts without having written the lock to disk (appendfsync
@@ -24,8 +24,8 @@ import (
 // between processes there is no order, and no turns.
 //
 // The error is a *BusyError if others have a majority or there is none, and ErrUnavailable if a majority of the
-// servers did not answer for Config.OutageTimeout (of the first client), or until the caller gave up or a call that
-// does not wait was over.
+// servers did not answer for Config.OutageTimeout (of the first client), or until the caller gave up, or did not
+// answer a call that does not wait.
 func RedLock(locks ...*Lock) *Lock {
 	m := &several{members: slices.Clone(locks)}
 	if m.err = checkMembers("RedLock", locks); m.err != nil {

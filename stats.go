@@ -14,8 +14,9 @@ type Stats struct {
 	Waiters int // callers that wait: see Client.Stats
 
 	// RenewalsDue is how many holds and permits are to be renewed now, or are tried again because that has failed.
-	// OldestUnconfirmed is for how long one of them has gone without a renewal, or an acquisition, that the server has
-	// confirmed; 0 if none is due, at most a little over a third of Config.WatchdogTimeout while all is well.
+	// OldestUnconfirmed is for how long the one that has waited longest has gone without a renewal, or an
+	// acquisition, that the server has confirmed; 0 if none is due, and a little over a third of
+	// Config.WatchdogTimeout at most while all is well. As it comes near to Config.WatchdogTimeout, holds are lost.
 	RenewalsDue       int
 	OldestUnconfirmed time.Duration
 

@@ -30,17 +30,21 @@ func (c *Client) StripedLock(name string, n int, opts ...PlainOption) *StripedLo
 	return s
 }
 
-// For returns the lock of a key's stripe; of several keys their different stripes as a MultiLock, which knows the
-// order in which it is safe to acquire them. Without a key, every method of the lock refuses that. Which stripe a key
-// has never changes between versions of redlatch: the 64-bit FNV-1a hash of the key, mixed once more, times n,
-// divided by 2^64.
+// For returns the lock of a key's stripe; of several keys, also if they share a stripe, a MultiLock of their
+// different stripes, which knows the order in which it is safe to acquire them. Without a key, every method of the
+// lock refuses that. Which stripe a key has never changes between versions of redlatch: the 64-bit FNV-1a hash of the
+// key, mixed once more, times n, divided by 2^64.
 func (s *StripedLock) For(keys ...string) *Lock {
-	if len(keys) == 1 {
-		return s.stripes[s.index(keys[0])]
+	if len(keys) == 0 {
+		m := &several{err: invalid.Errorf("redlatch: StripedLock.For needs at least one key")}
+		return m.lock(KindMultiLock)
 	}
-	var locks []*Lock
-	for _, key := range keys {
-		locks = append(locks, s.stripes[s.index(key)])
+	locks := make([]*Lock, len(keys))
+	for i, key := range keys {
+		locks[i] = s.stripes[s.index(key)]
+	}
+	if len(keys) == 1 {
+		return locks[0]
 	}
 	return MultiLock(locks...)
 }

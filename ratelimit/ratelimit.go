@@ -86,7 +86,7 @@ type Rate struct {
 // and goes on. A rate that the limiter has is left as it is; UpdateRate changes it. With the zero Rate nothing is set up:
 // a limiter without a rate is refused with redlatch.ErrUninitialized, until somebody calls TrySetRate.
 //
-// Every method refuses a name that Redis cannot handle, and a rate that cannot be; and Acquire more permits than the rate has.
+// Every method refuses a name that Redis cannot handle, and a rate that cannot be; and Acquire more permits than the rate that the limiter has.
 // "x" and "{x}" share what they have given, as in Redisson, so a client that has used one of these names is
 // refused the other.
 func New(c *redlatch.Client, name string, rate Rate) *Limiter {
@@ -207,8 +207,6 @@ func (l *Limiter) take(ctx context.Context, n int, wait args.Patience, at callsi
 		switch {
 		case bad != nil:
 			return false, bad
-		case l.setsUp() && n > l.give.Permits:
-			return false, invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", n, l.give.Permits)
 		case ctx.Err() != nil:
 			return false, l.busy(0, request.ContextError(ctx))
 		}

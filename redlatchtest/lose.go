@@ -46,29 +46,30 @@ func Lose(held any) {
 		panic(fmt.Sprintf("redlatchtest: a %T is nothing that can be lost", held))
 	}
 	members := h.Members()
+	for _, m := range members { // before any holder can notice: it would release the rest
+		take(m)
+	}
 	for _, m := range members {
-		lose(m, func(s *Server) func() bool {
-			if take := s.lock(m.ID()); take != nil {
-				return take
-			}
-			return s.permit(m.ID())
-		})
+		ctx := m.Context()
+		if asks, _ := ctx.Value(holdctx.Doubt{}).(bool); asks {
+			await(ctx.Done(), m.Name())
+		}
 	}
 	if len(members) > 1 || members[0] != h {
 		await(h.Context().Done(), h.Name())
 	}
 }
 
-// lose has the server that has something take it from its holder, and the holder ask the server. find returns how a
-// server takes it, or nil if that does not have it.
-func lose(h *redlatch.Hold, find func(s *Server) (take func() bool)) {
-	take, name := search(find), h.Name()
-	if take == nil || !take() {
-		panic(fmt.Sprintf("redlatchtest: no server has the hold of %q: it was released, or lost already", name))
-	}
-	ctx := h.Context()
-	if asks, _ := ctx.Value(holdctx.Doubt{}).(bool); asks {
-		await(ctx.Done(), name)
+// take has the server that has a hold of one lock or permit take that from its holder.
+func take(h *redlatch.Hold) {
+	from := search(func(s *Server) func() bool {
+		if take := s.lock(h.ID()); take != nil {
+			return take
+		}
+		return s.permit(h.ID())
+	})
+	if from == nil || !from() {
+		panic(fmt.Sprintf("redlatchtest: no server has the hold of %q: it was released, or lost already", h.Name()))
 	}
 }
 

@@ -181,3 +181,30 @@ func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
 		}
 	})
 }
+
+// Whoever is told that one of several permits is lost releases the others at once, while Lose still takes them.
+func TestLoseOfSeveralTakesAllBeforeTheHolderReacts(t *testing.T) {
+	for range 20 {
+		c := NewClient(t, redlatch.Config{})
+		err := semaphore.NewExpirable(c, "s", 3).Do(t.Context(), 3, func(ctx context.Context) error {
+			Lose(ctx)
+			return nil
+		})
+		if !errors.Is(err, redlatch.ErrLost) {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		held := make(chan *redlatch.Hold, 1)
+		go func() {
+			done <- semaphore.NewExpirable(c, "t", 3).Do(context.WithoutCancel(t.Context()), 3, func(ctx context.Context) error {
+				held <- redlatch.HoldFrom(ctx)
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		Lose(<-held)
+		if err := <-done; !errors.Is(err, redlatch.ErrLost) {
+			t.Fatal(err)
+		}
+	}
+}

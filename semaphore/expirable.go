@@ -27,8 +27,8 @@ import (
 // redlatch.Config.Redisson.MaxClockSkew, and the permit of a holder that has crashed comes back that much
 // later than its lease says.
 //
-// Its number of permits has to be set once before it can be used, with TrySetPermits or by
-// NewExpirable. Until then Acquire fails with redlatch.ErrUninitialized.
+// Its number of permits has to be set once, with TrySetPermits, or by the first acquisition if NewExpirable was given a number.
+// Else Acquire fails with redlatch.ErrUninitialized.
 //
 // Goroutines of one process get permits in the order in which they asked, however many
 // each wants. Between processes there is no order. A permit never passes from one
@@ -71,8 +71,8 @@ func (s *Expirable) Name() string { return s.in.Name() }
 //
 // On failure nothing is held, and whatever was in flight is undone in the
 // background. The error is a *redlatch.BusyError if there were not enough permits in time (and then
-// also ctx's error, if ctx ended), redlatch.ErrUninitialized if the semaphore has never
-// been given permits, redlatch.ErrUnavailable if the server did not answer for
+// also ctx's error, if ctx ended), redlatch.ErrUninitialized if nobody has set a
+// number and NewExpirable was given none, redlatch.ErrUnavailable if the server did not answer for
 // redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError if too few replicas acknowledged it, redlatch.ErrInvalid if
 // n, the name or an option cannot be used, redlatch.ErrClosed after Close or Shutdown, or the error
 // with which the server refused.
@@ -217,7 +217,8 @@ func (s *Expirable) settable(ctx context.Context, n, least int) error {
 
 // Delete deletes the semaphore, and says whether there was one. Its permits are
 // gone with it; their holders learn that with their next renewal, those of this
-// client at once. Callers that wait fail with redlatch.ErrUninitialized.
+// client at once. Callers that wait fail with redlatch.ErrUninitialized, or set it up again with the number
+// that NewExpirable was given.
 func (s *Expirable) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err

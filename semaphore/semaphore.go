@@ -25,8 +25,8 @@ import (
 // Where that matters use an Expirable, whose permits come back. Nor does
 // Redis check a release: a caller that releases more than it acquired makes permits.
 //
-// In Redis it is Redisson's RSemaphore: the number of permits that are free. Somebody sets it up before
-// anybody can acquire: New with a number, TrySetPermits, or Release.
+// In Redis it is Redisson's RSemaphore: the number of permits that are free. It is set up by
+// TrySetPermits, by Release, or by an acquisition of a Semaphore that New was given a number for.
 //
 // A change is made exactly once, whatever becomes of replies and requests, as
 // long as this client lives and the server keeps its data.
@@ -40,7 +40,8 @@ type Semaphore struct {
 // if nobody has set it up. An acquisition that finds that, as at the first start, or after the server has lost its data,
 // calls TrySetPermits with this number and goes on. It changes nothing if the semaphore is there, also with fewer permits, or
 // none. Permits that somebody holds while the semaphore is removed, or lost with the server's data, are not counted: they come
-// on top when they are released.
+// on top when they are released. If such a release comes first, it makes the semaphore, with what it gives back, and New's number
+// is not used: call AddPermits.
 //
 // With 0 permits an acquisition of a semaphore that is not there fails with redlatch.ErrUninitialized.
 // TrySetPermits(ctx, 0) sets up a semaphore that gets its permits from those who release them.

@@ -186,7 +186,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 
 // hasItAlready refuses the scope what it has.
 func hasItAlready(l *Spec) error {
-	return fmt.Errorf("%w: lock %q is non-reentrant and this owner has it", ErrReentry, l.Name())
+	return fmt.Errorf("%w: lock %q is non-reentrant and this owner has it; use its hold, or another owner", ErrReentry, l.Name())
 }
 
 // joinScope adds a hold to the term of a scope. It fails with errNotNested if

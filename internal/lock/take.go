@@ -67,7 +67,7 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 		return nil, nil, err
 	}
 	if l.wish.NonReentrant {
-		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it", ErrReentry, l.Name())
+		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it; use that hold, or a context that does not descend from it", ErrReentry, l.Name())
 	}
 	return h, sc, nil
 }
