@@ -3,7 +3,9 @@ package interop
 import (
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/semaphore"
@@ -26,7 +28,7 @@ func TestSemaphoreOfBoth(t *testing.T) { eachOf(t, peer.Semaphore, semaphoreOfBo
 
 func semaphoreOfBoth(t *testing.T, w *world) {
 	s, j := w.goSemaphore(), w.javaSync("t1")
-	w.is(s.TryAcquire(w.ctx, 1, 0), redlatch.ErrBusy)
+	w.is(s.TryAcquire(w.ctx, 1, 0), redlatch.ErrUninitialized)
 	j.answers(false, "tryAcquire", 1)
 	w.yes(s.TrySetPermits(w.ctx, 5))
 	j.answers(false, "trySetPermits", 3)
@@ -73,6 +75,45 @@ func semaphoreOfBoth(t *testing.T, w *world) {
 	w.must(s.Release(w.ctx, 1)) // and so does Go
 	w.available(1)
 	w.deletes(j)
+
+	numbered := semaphore.New(w.goClient(), w.name, 3)
+	j.answers(true, "trySetPermits", 1)
+	w.must(numbered.TryAcquire(w.ctx, 1, 0))
+	w.is(numbered.TryAcquire(w.ctx, 1, 0), redlatch.ErrBusy) // Java has set the number
+	w.deletes(j)
+	w.must(numbered.TryAcquire(w.ctx, 2, 0)) // sets the number
+	j.answers(false, "trySetPermits", 9)
+	w.available(1)
+	w.deletes(j)
+}
+
+// Who waits in Go for a semaphore that Java deletes is told that there is none, or sets it up again if it knows the
+// number. Who waits in Java is told nothing, and goes on when there are permits.
+func TestSemaphoreIsDeleted(t *testing.T) {
+	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
+		s, j := w.goSemaphore(), w.javaSync("t1")
+		w.yes(s.TrySetPermits(w.ctx, 0))
+		java := w.javaSync("t2").waits(0, "acquire", 2)
+		told := make(chan error, 1)
+		lost := w.sleeps(1, "Go: acquire", func() error { told <- s.Acquire(w.ctx, 1); return nil })
+		from := time.Now()
+		j.answers(true, "delete")
+		if took := lost.returns().Sub(from); took > generous {
+			t.Errorf("who waits is told after %v that there is no semaphore", took)
+		}
+		w.is(<-told, redlatch.ErrUninitialized)
+		w.free()
+		java.open()
+		w.must(s.Release(w.ctx, 2)) // makes one
+		w.inSoon(java)
+		w.available(0)
+
+		setsUp := w.sleeps(0, "Go: acquire", func() error { return semaphore.New(w.goClient(), w.name, 3).Acquire(w.ctx, 1) })
+		j.answers(true, "delete")
+		setsUp.returns()
+		w.available(2)
+		w.deletes(j)
+	})
 }
 
 // A semaphore with a TTL is gone for both when that is over, whoever gave it and
@@ -132,11 +173,30 @@ func semaphoreWakes(_ *testing.T, w *world) {
 	w.inSoon(waiter)
 	w.yes(s.Delete(w.ctx))
 
+	// Who waits in Go asks at times, and may do so while Java has deleted the semaphore and not yet set it up again: then
+	// it waits anew.
+	var deleted atomic.Bool
 	acquire := func(n int) *waiting {
-		return w.sleeps(0, "Go: acquire", func() error { return s.Acquire(w.ctx, n) })
+		deleted.Store(false)
+		return w.sleeps(0, "Go: acquire", func() error {
+			err := s.Acquire(w.ctx, n)
+			for errors.Is(err, redlatch.ErrUninitialized) && deleted.Load() {
+				err = s.Acquire(w.ctx, n)
+			}
+			return err
+		})
 	}
+	setAgain := func(permits int) {
+		deleted.Store(true)
+		t2.answers(true, "delete")
+		t2.answers(true, "trySetPermits", permits)
+	}
+	w.yes(s.TrySetPermits(w.ctx, 0))
+	waiter = acquire(1)
+	setAgain(1)
+	w.inSoon(waiter)
 	waiter = acquire(2)
-	t2.answers(true, "trySetPermits", 1)
+	setAgain(1)
 	w.asleep(1)
 	waiter.open()
 	t2.do("release", 1)
