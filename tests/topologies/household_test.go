@@ -34,6 +34,10 @@ const (
 	soon = time.Minute
 )
 
+// semaphores are those whose permits are only counted, and how many b says that they have if nobody has set them up: b
+// knows that of the pool alone.
+var semaphores = map[string]int{"semaphore": 0, "pool": 1}
+
 // A household is two clients, as of two processes, that live through something
 // together: one has a hold of each type, and the other waits for it.
 type household struct {
@@ -113,10 +117,12 @@ func setUp(t *testing.T, s *testserver.Server, open func() driver.Redis, name st
 		return p.Release(h.ctx)
 	})
 
-	_, err = semaphore.New(h.a, h.of("semaphore"), 0).TrySetPermits(h.ctx, 1)
-	h.must("TrySetPermits", err)
-	h.must("Acquire", semaphore.New(h.a, h.of("semaphore"), 0).Acquire(h.ctx, 1))
-	h.waitFor("semaphore", func() error { return semaphore.New(h.b, h.of("semaphore"), 0).Acquire(h.ctx, 1) })
+	for what, permits := range semaphores {
+		_, err = semaphore.New(h.a, h.of(what), 0).TrySetPermits(h.ctx, 1)
+		h.must("TrySetPermits", err)
+		h.must("Acquire", semaphore.New(h.a, h.of(what), 0).Acquire(h.ctx, 1))
+		h.waitFor(what, func() error { return semaphore.New(h.b, h.of(what), permits).Acquire(h.ctx, 1) })
+	}
 
 	_, err = latch.New(h.a, h.of("latch")).TrySetCount(h.ctx, 1)
 	h.must("TrySetCount", err)
@@ -324,7 +330,9 @@ func (h *household) giveUp() {
 		}
 	}
 	try("CountDown", func() error { return latch.New(h.a, h.of("latch")).CountDown(h.ctx) })
-	try("Release of semaphore", func() error { return semaphore.New(h.a, h.of("semaphore"), 0).Release(h.ctx, 1) })
+	for what := range semaphores {
+		try("Release of "+what, func() error { return semaphore.New(h.a, h.of(what), 0).Release(h.ctx, 1) })
+	}
 	wg.Wait()
 	close(errs)
 	for x := range errs {
@@ -356,15 +364,20 @@ func (h *household) breakUp() {
 // about keys and end by themselves, but no other, and no subscription.
 func (h *household) leave() {
 	h.Helper()
-	// One was released, once, and b has got it.
-	n, err := semaphore.New(h.a, h.of("semaphore"), 0).Available(h.ctx)
-	h.must("Available", err)
-	if n != 0 {
-		h.Errorf("%s: the semaphore has %d permits in the end", h.name, n)
+	for what := range semaphores {
+		// One was released, or set up anew, once, and b has got it.
+		n, err := semaphore.New(h.a, h.of(what), 0).Available(h.ctx)
+		h.must("Available", err)
+		if n != 0 {
+			h.Errorf("%s: the %s has %d permits in the end", h.name, what, n)
+		}
+		there, err := semaphore.New(h.a, h.of(what), 0).Delete(h.ctx)
+		h.must("Delete", err)
+		if !there {
+			h.Errorf("%s: there is no %s in the end", h.name, what)
+		}
 	}
-	_, err = semaphore.New(h.a, h.of("semaphore"), 0).Delete(h.ctx)
-	h.must("Delete", err)
-	_, err = semaphore.NewExpirable(h.a, h.of("permit"), 0).Delete(h.ctx)
+	_, err := semaphore.NewExpirable(h.a, h.of("permit"), 0).Delete(h.ctx)
 	h.must("Delete", err)
 	_, err = ratelimit.New(h.a, h.of("rate"), ratelimit.Rate{}).Delete(h.ctx)
 	h.must("Delete", err)

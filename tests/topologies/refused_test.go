@@ -44,7 +44,7 @@ func outOfMemory(s *scene) {
 	})
 	s.each((*household).giveUp)
 	s.each(func(h *household) {
-		h.wantServed(soon, "lock", "lease", "fair", "group", "write", "read", "permit", "semaphore", "barrier", "rate")
+		h.wantServed(soon, "lock", "lease", "fair", "group", "write", "read", "permit", "semaphore", "pool", "barrier", "rate")
 		h.wantWaiting("fair", "permit")
 		h.breakUp()
 	})
@@ -184,7 +184,7 @@ func noWritesForLong(s *scene) {
 	s.each(func(h *household) { h.wantWaiting() })
 	mend()
 	s.each(func(h *household) {
-		h.wantServed(2*soon, "lease", "semaphore", "latch", "barrier")
+		h.wantServed(2*soon, "lease", "semaphore", "pool", "latch", "barrier")
 		h.giveUp()
 		h.breakUp()
 		h.wantServed(soon)
@@ -216,7 +216,7 @@ func locksEvicted(s *scene) {
 	s.each(func(h *household) {
 		h.wantLost(shortLease/3+soon, redlatch.LostGone, "permit", "lease")
 		h.wantError("barrier", soon, barrier.ErrBroken)
-		h.wantServed(soon, "permit", "semaphore", "latch")
+		h.wantServed(soon, "permit", "semaphore", "pool", "latch")
 		h.releaseLease()
 		h.holds = slices.DeleteFunc(h.holds, func(x *held) bool { return x.what != "permit" })
 		h.giveUp()

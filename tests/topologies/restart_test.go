@@ -23,16 +23,25 @@ func restartWithoutData(s *scene) {
 }
 
 // wantForgotten checks what those learn who wait for something of which the server
-// knows nothing any more.
+// knows nothing any more: a semaphore that nobody can set up is an error, and no longer waited for. One whose
+// number the waiter knows has its permits again.
 func (h *household) wantForgotten() {
 	h.Helper()
 	h.wantError("permit", soon, redlatch.ErrUninitialized)
 	h.wantError("rate", soon, redlatch.ErrUninitialized)
 	h.wantError("barrier", soon, barrier.ErrBroken)
-	h.wantServed(soon, "semaphore")
-	_, err := semaphore.New(h.a, h.of("semaphore"), 0).TrySetPermits(h.ctx, 1)
-	h.must("TrySetPermits", err)
+	h.wantError("semaphore", soon, redlatch.ErrUninitialized)
 	h.wantServed(soon)
+	s := semaphore.New(h.b, h.of("semaphore"), 0)
+	if err := s.TryAcquire(h.ctx, 1, 0); !errors.Is(err, redlatch.ErrUninitialized) {
+		h.Errorf("%s: TryAcquire of a semaphore that is lost: %v, want ErrUninitialized", h.name, err)
+	}
+	made, err := s.TrySetPermits(h.ctx, 1)
+	h.must("TrySetPermits", err)
+	if !made {
+		h.Errorf("%s: a semaphore that is lost could not be set up", h.name)
+	}
+	h.must("Acquire", s.Acquire(h.ctx, 1))
 }
 
 func restartWithData(s *scene) {

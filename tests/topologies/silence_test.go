@@ -30,7 +30,7 @@ func pausedForLong(s *scene) {
 	pause(s, "ALL", shortLease+time.Second)
 	s.each(func(h *household) { h.wantLost(shortLease+soon, redlatch.LostExpired, "lease") })
 	s.each(func(h *household) {
-		h.wantServed(2*soon, "lease", "semaphore", "latch", "barrier")
+		h.wantServed(2*soon, "lease", "semaphore", "pool", "latch", "barrier")
 		h.giveUp()
 		h.breakUp()
 		h.wantServed(soon)
