@@ -219,18 +219,19 @@ func permitsWake(t *testing.T, w *world) {
 	frees(func() { w.must(s.Release(w.ctx, g2.ID())) })
 	w.yes(s.Delete(w.ctx))
 
-	waits := func(f func()) (got string) {
+	var all []*redlatch.Hold
+	defer func() { runtime.KeepAlive(all) }() // what nobody can release any more is given back
+	waits := func(f func()) string {
 		t.Helper()
-		waiter := w.sleeps(0, "Go: acquire", func() error {
-			p, err := s.Acquire(w.ctx, 1)
-			if err == nil {
-				got = p.ID()
-			}
+		var got *redlatch.Hold
+		waiter := w.sleeps(0, "Go: acquire", func() (err error) {
+			got, err = s.Acquire(w.ctx, 1)
 			return err
 		})
 		f()
 		w.inSoon(waiter)
-		return got
+		all = append(all, got)
+		return got.ID()
 	}
 	t2.answers(true, "trySetPermits", 1)
 	id := t2.permit(long)
