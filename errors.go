@@ -65,7 +65,7 @@ type BusyError struct {
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
 	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7 pid 4121"; empty if this
 	// client does not know it. Callers that wait ask for it when they are refused, together, and wait no longer for
-	// that. A call that does not wait, and a spin lock, do not ask. See docs/guarantees.md.
+	// that. A call that does not wait, and a spin lock, do not ask. docs/protocol.md says when.
 	By string
 	// For is for how long the owner has had the lock, and Renewed whether the watchdog renews it: of locks that this
 	// client has itself. Else For is 0.

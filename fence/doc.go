@@ -1,6 +1,6 @@
 // Package fence is the resource's side of fencing tokens. A lock cannot stop a
 // holder that was paused, lost the lock meanwhile, and writes when it wakes. The
-// resource can. The holder shows its token, [redlatch.Hold.Token], with each
+// resource can. The holder shows its token, redlatch.Hold.Token, with each
 // write. The resource refuses a token that is lower than the highest that it has
 // been shown.
 //

@@ -18,14 +18,14 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 		"Lock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
 			return c.Lock("a", plain(opts)...)
 		},
-		"NonReentrantLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+		"Lock, NonReentrant": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
 			return c.Lock("a", plain(append(opts, redlatch.NonReentrant()))...)
 		},
 		"FairLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock { return c.FairLock("a", opts...) },
 		"NonReentrantFairLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
 			return c.FairLock("a", append(opts, redlatch.NonReentrant())...)
 		},
-		"FencedLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
+		"Lock, Fenced": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
 			return c.Lock("a", plain(append(opts, redlatch.Fenced()))...)
 		},
 		"SpinLock": func(c *redlatch.Client, opts ...redlatch.LockOption) *redlatch.Lock {
@@ -79,7 +79,7 @@ func TestEveryTypeHeedsEveryOption(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if got := h.Token() > 0; got != ((x.fenced || typ == "FencedLock") && typ != "Read") {
+					if got := h.Token() > 0; got != ((x.fenced || typ == "Lock, Fenced") && typ != "Read") {
 						t.Errorf("token %d", h.Token())
 					}
 					want := 30 * time.Second

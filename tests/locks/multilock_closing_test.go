@@ -181,7 +181,7 @@ func TestWhoWaitsForAMemberHearsAtOnceThatAnothersClientIsClosed(t *testing.T) {
 }
 
 // At the end of its time Shutdown ends the context of a member, by whose end its loss was noticed before.
-func TestALossDuringShutdownIsToldOfAMultiHold(t *testing.T) {
+func TestALossDuringShutdownIsToldOfSeveralLocks(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var ends []observe.HoldEndEvent
 		a := w.Client(redlatch.Config{}, observe.Hooks{HoldEnd: func(_ context.Context, e observe.HoldEndEvent) { ends = append(ends, e) }})

@@ -129,7 +129,7 @@ func TestHoldFromFindsSeveralLocks(t *testing.T) {
 	})
 }
 
-func TestAMultiHoldIsKeptByTheWatchdogs(t *testing.T) {
+func TestSeveralLocksAreKeptByTheWatchdogs(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w2 := another(w)
 		a, b := w.Client(redlatch.Config{}), w2.Client(redlatch.Config{WatchdogTimeout: 12 * time.Second})
@@ -154,7 +154,7 @@ func TestAMultiHoldIsKeptByTheWatchdogs(t *testing.T) {
 	})
 }
 
-func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
+func TestTheLeaseOfSeveralLocksEndsForAllMembersTogether(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		busy := w.Acquire(bg, other.Lock("b"))
@@ -187,7 +187,7 @@ func TestTheLeaseOfAMultiHoldEndsForAllMembersTogether(t *testing.T) {
 	})
 }
 
-func TestMembersAreReenteredThroughTheMultiHold(t *testing.T) {
+func TestMembersAreReenteredThroughTheHoldOfAll(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w2 := another(w)
 		a, b := w.Client(redlatch.Config{}), w2.Client(redlatch.Config{})
@@ -259,7 +259,7 @@ func TestMembersAreNeitherGivenNorHadWithoutARequest(t *testing.T) {
 	})
 }
 
-func TestClosingOneClientEndsTheMultiHold(t *testing.T) {
+func TestClosingOneClientEndsTheHoldOfAll(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		m := redlatch.MultiLock(a.Lock("a"), b.Lock("b"))
@@ -278,7 +278,7 @@ func TestClosingOneClientEndsTheMultiHold(t *testing.T) {
 	})
 }
 
-func TestForceReleaseOfAMultiReleasesEveryMember(t *testing.T) {
+func TestForceReleaseOfSeveralLocksReleasesEveryMember(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		names := func(c *redlatch.Client) *redlatch.Lock { return redlatch.MultiLock(c.Lock("a"), c.Lock("b")) }
@@ -297,7 +297,7 @@ func TestForceReleaseOfAMultiReleasesEveryMember(t *testing.T) {
 	})
 }
 
-func TestADroppedMultiHoldIsReleased(t *testing.T) {
+func TestADroppedHoldOfSeveralLocksIsReleased(t *testing.T) {
 	w := locktest.InRealTime(t)
 	var dropped atomic.Int64
 	c := w.Client(redlatch.Config{}, observe.Hooks{Dropped: func(observe.DroppedEvent) { dropped.Add(1) }})

@@ -73,3 +73,14 @@ func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
 		w.WantErr(b.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
 	})
 }
+
+// A client that was given a lower rate to set up takes what the limiter gives, as others do.
+func TestALimiterGivesWhatItsOwnRateAllows(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{Permits: 10, Interval: time.Minute})
+		w.OK(l.TryAcquire(bg, 1, 0))
+		w.OK(l.UpdateRate(bg, ratelimit.Rate{Permits: 100, Interval: time.Minute}))
+		w.OK(l.TryAcquire(bg, 50, 0))
+		w.WantErr(l.TryAcquire(bg, 101, 0), redlatch.ErrInvalid)
+	})
+}
