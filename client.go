@@ -237,10 +237,8 @@ func (c *Client) awaitReleases(ctx context.Context) error {
 // live holds end with ErrClosed as their cause, and their locks are left to their TTL: Close never frees a lock under
 // a running section. What an acquisition has got that fails with ErrClosed is released. Permits that Semaphore.Do has
 // not given back may be lost. Then it waits for the requests that are in flight, and closes a driver that is an
-// io.Closer and that no other client has, at most for Config.CloseTimeout.
-//
-// It returns an error if some had not ended by then; they end when the driver gives them up. Calling it again returns
-// the same.
+// io.Closer and that no other client has, at most for Config.CloseTimeout. It returns an error if some had not ended
+// by then; they end when the driver gives them up. Calling it again returns the same.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		end := time.Now().Add(c.cfg.CloseTimeout)

@@ -28,10 +28,10 @@ type Config struct {
 	// the same value. Zero means 30 seconds; at least 300 milliseconds.
 	WatchdogTimeout time.Duration
 
-	// MaxHold bounds how long the watchdog keeps a hold, so that a hung worker does not keep a lock for ever. A hold
-	// that has lasted so long is lost, with reason LostMaxHold, and is no longer renewed. The lock is free when its
-	// holder releases it, or when its lease in Redis ends. The bound counts for each hold by itself: the holds around
-	// it, and those with the same owner, go on. Zero means no bound.
+	// MaxHold bounds how long the watchdog keeps a hold without the option MaxHold, so that a hung worker does not
+	// keep a lock for ever. A hold that has lasted so long is lost, with reason LostMaxHold, and is no longer
+	// renewed. The lock is free when its holder releases it, or when its lease in Redis ends. The bound counts for
+	// each hold by itself: the holds around it, and those with the same owner, go on. Zero means no bound.
 	MaxHold time.Duration
 
 	// OutageTimeout is how long a call keeps trying while the server does not answer. After that it fails with

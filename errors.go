@@ -216,7 +216,7 @@ const (
 	// LostRevoked: somebody who released it by force (package admin) asked for the lock; the hold ended before it was
 	// given away.
 	LostRevoked LossReason = "revoked"
-	// LostMaxHold: the hold reached Config.MaxHold.
+	// LostMaxHold: the hold reached its MaxHold, or Config.MaxHold.
 	LostMaxHold LossReason = "max hold"
 	// LostLease: the Lease that the hold was acquired with was over, and had not been extended; the hold ended before
 	// Redis could give the lock away.
@@ -252,7 +252,7 @@ func (r LossReason) sentence() string {
 	case LostRevoked:
 		return "it was released by force"
 	case LostMaxHold:
-		return "it was held for Config.MaxHold"
+		return "it was held for as long as MaxHold allows"
 	case LostLease:
 		return "its Lease was over before it was released or extended"
 	}

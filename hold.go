@@ -12,11 +12,10 @@ import (
 )
 
 // A Hold is one acquisition: of a lock, of several locks as one, or of permits of a semaphore.Expirable. It must be
-// released, once, by anybody: it is not tied to a goroutine. Its methods are safe for concurrent use.
-//
-// A hold of several locks is live for as long as every member's hold is, or, of a RedLock, a majority; a hold of
-// several permits for as long as all of them are. A Hold that is garbage collected without having been released is
-// reported (observe.Hooks.Dropped) and released, unless it was detached.
+// released, once, by anybody: it is not tied to a goroutine. Its methods are safe for concurrent use. A hold of
+// several locks is live for as long as every member's hold is, or, of a RedLock, a majority; a hold of several
+// permits for as long as all of them are. A Hold that is garbage collected without having been released is reported
+// (observe.Hooks.Dropped) and released, unless it was detached.
 type Hold struct {
 	in    held
 	leash holdctx.Leash
@@ -103,7 +102,7 @@ func (h *Hold) Token() int64 { return h.in.Token() }
 // moment at which Redis may give the lock away by the safety margin of 10 ms + lease/50; of permits, earlier than
 // anybody may give their places away, Redisson clients whose clock is ahead by Config.Redisson.MaxClockSkew included.
 // Of several it is the earliest of the members' Expires, or of a RedLock that of the last one that makes a majority.
-// It is no later than what Config.MaxHold allows, and the zero Time when the hold is over.
+// It is no later than what MaxHold allows, and the zero Time when the hold is over.
 func (h *Hold) Expires() time.Time { return h.in.Expires() }
 
 // Err returns nil while the hold is live, then why it is not: a *LostError if
@@ -157,14 +156,11 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.in.Release(ctx)
 }
 
-// Extend raises the lease of the hold to d from now, if it is not longer
-// already; it never shortens it. It is for holds acquired with Lease: the
-// watchdog extends the others, and Extend refuses them.
-//
-// It returns a *LostError if the hold has been lost. After ErrInvalid nothing has changed.
-// After any other error the lease may have been raised or not; Expires says what can be
-// relied on. Of several it extends all members at the same time, and returns nil if that succeeded for every one, or for a
-// majority of a RedLock's; else the members' errors, joined.
+// Extend raises the lease of the hold to d from now, if it is not longer already; it never shortens it. It is for
+// holds acquired with Lease: the watchdog extends the others, and Extend refuses them. It returns a *LostError if the
+// hold has been lost. After ErrInvalid nothing has changed. After any other error the lease may have been raised or
+// not; Expires says what can be relied on. Of several it extends all members at the same time, and returns nil if
+// that succeeded for every one, or for a majority of a RedLock's; else the members' errors, joined.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	d, err := args.Extension(ctx, d, h.in.Kept())
 	if err != nil {

@@ -80,13 +80,11 @@ func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 }
 
 // TryAcquire does what Acquire does, and waits for the lock no longer than wait, as Redisson's tryLock does. A
-// negative wait is ErrInvalid.
-//
-// With a wait of 0 it acquires the lock if that is possible at once. It never waits for another holder, in this
-// process or elsewhere, and overtakes nobody: just after this process has released the lock, callers that wait for it
-// go first. If the lock is taken (or a member of several, or so many that there is no majority), it returns a
-// *BusyError with its holder, and changes nothing. If the server does not answer, such a call goes on for
-// Config.OutageTimeout, or until ctx ends.
+// negative wait is ErrInvalid. With a wait of 0 it acquires the lock if that is possible at once. It never waits for
+// another holder, in this process or elsewhere, and overtakes nobody: just after this process has released the lock,
+// callers that wait for it go first. If the lock is taken (or a member of several, or so many that there is no
+// majority), it returns a *BusyError with its holder, and changes nothing. If the server does not answer, such a call
+// goes on for Config.OutageTimeout, or until ctx ends.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	_, hold, err := l.acquire(ctx, args.AtMost(wait), l.site())
 	return hold, err

@@ -9,11 +9,10 @@ import (
 )
 
 // A PlainOption says how those who acquire a lock hold it. It stands with the lock's name, and every acquisition by
-// that value of the Lock has it; another one may have others, under the same name. A PlainOption is for locks that one
-// owner at a time has, and that have no queue in Redis: Lock, StripedLock and redisson.SpinLock. They take LockOptions and HoldOptions as well.
-//
-// A value that cannot be used, such as a Lease that is too short, is refused with ErrInvalid by every method of the lock.
-// If an option is given twice, the last one counts.
+// that value of the Lock has it; another one may have others, under the same name. A PlainOption is for locks that
+// one owner at a time has, and that have no queue in Redis: Lock, StripedLock and redisson.SpinLock. They take
+// LockOptions and HoldOptions as well. A value that cannot be used, such as a Lease that is too short, is refused
+// with ErrInvalid by every method of the lock. If an option is given twice, the last one counts.
 type PlainOption interface{ forPlainLock() }
 
 // A LockOption is a PlainOption that locks of all kinds take.
@@ -47,6 +46,10 @@ type (
 		plainOption
 		d time.Duration
 	}
+	maxHold struct {
+		holdOption
+		d time.Duration
+	}
 	fenced       struct{ lockOption }
 	nonReentrant struct{ lockOption }
 )
@@ -60,6 +63,10 @@ type (
 // lease has been released. While one of them has the watchdog, they last without end. Only the read
 // holds of a ReadWriteLock end when their own leases do.
 func Lease(d time.Duration) HoldOption { return lease{d: d} }
+
+// MaxHold is Config.MaxHold for this name: the watchdog keeps each hold for d at most. 0 is the Config's. With a Lease,
+// which ends by itself, it is refused.
+func MaxHold(d time.Duration) HoldOption { return maxHold{d: d} }
 
 // Fenced gives each hold a fencing token: see Hold.Token. It comes from a counter beside the lock,
 // redisson_lock_token:{name}, which outlives the lock (for how long, Config.TokenTTL says). Read holds of a
@@ -79,7 +86,7 @@ func NonReentrant() LockOption { return nonReentrant{} }
 // Until then nobody acquires the lock, in this process neither, unless after admin.ForceRelease or ReleaseID. Nobody
 // renews it.
 //
-// The lock is kept for less than d if the hold, or one around it, is lost (by Config.MaxHold, too) and its lease in
+// The lock is kept for less than d if the hold, or one around it, is lost (by MaxHold, too) and its lease in
 // Redis ends before the release; if the process dies, and the lock lasts for its lease; or if the client is closed
 // before the release. With a Lease, d may not be longer than that. Redis counts whole milliseconds; d is rounded up,
 // and 0 keeps nothing. Several locks as one refuse a member with MinHold.
@@ -101,12 +108,14 @@ func wishOf[O PlainOption](opts []O) (w lock.Wish, err error) {
 			w.Lease, w.HasLease = o.d, true
 		case minHold:
 			w.AtLeast = o.d
+		case maxHold:
+			w.MaxHold = o.d
 		case fenced:
 			w.Fenced = true
 		case nonReentrant:
 			w.NonReentrant = true
 		default:
-			return w, invalid.Errorf("redlatch: option %d is nil; leave it out, or use Lease, Fenced, NonReentrant or MinHold", i+1)
+			return w, invalid.Errorf("redlatch: option %d is nil; leave it out, or use Lease, MaxHold, Fenced, NonReentrant or MinHold", i+1)
 		}
 	}
 	if w.HasLease {
@@ -115,6 +124,10 @@ func wishOf[O PlainOption](opts []O) (w lock.Wish, err error) {
 		}
 	}
 	switch {
+	case w.MaxHold < 0:
+		return w, invalid.Errorf("redlatch: MaxHold(%v): it must be positive, or 0 for Config.MaxHold", w.MaxHold)
+	case w.MaxHold > 0 && w.HasLease:
+		return w, invalid.Errorf("redlatch: MaxHold(%v) with Lease(%v): MaxHold bounds what the watchdog keeps, and a Lease ends by itself; leave one out", w.MaxHold, w.Lease)
 	case w.AtLeast < 0 || w.AtLeast > maxLease:
 		return w, invalid.Errorf("redlatch: MinHold(%v): it must not be negative, and be at most %v", w.AtLeast, maxLease)
 	case w.HasLease && w.AtLeast > w.Lease:

@@ -13,10 +13,8 @@ import (
 // WithOwner returns a context under which everything is one owner, as a thread is for Redisson: any number of
 // goroutines that acquire a lock with a context that descends from it share the lock, and Redis counts their holds.
 // It is for code that carries its ownership through contexts it does not get from holds. It gives up what the other
-// way of re-entering guarantees: that siblings exclude each other.
-//
-// When somebody asks who takes part (package admin), this client may call Value on the contexts of its callers that
-// wait, also just after such a call has returned.
+// way of re-entering guarantees: that siblings exclude each other. When somebody asks who takes part (package admin),
+// this client may call Value on the contexts of its callers that wait, also just after such a call has returned.
 func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx) }
 
 // ReleaseID releases a lock that another process has acquired; id is the Hold.ID there. It is for one work

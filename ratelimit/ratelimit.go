@@ -211,14 +211,19 @@ func (l *Limiter) take(ctx context.Context, n int, wait args.Patience, at callsi
 			return false, l.busy(0, request.ContextError(ctx))
 		}
 		want := ratequeue.Want{N: n, Once: once, Site: at}
-		if l.setsUp() {
+		tooMany := l.setsUp() && n > l.give.Permits // for the rate that this one brings, not for the one that there is
+		if l.setsUp() && !tooMany {
 			want.SetUp = func(asks *request.Trouble) error {
 				_, err := l.in.TrySet(context.Background(), inspect.Rate(l.give), asks)
 				return err
 			}
 		}
 		err := l.in.Take(ctx, want, until)
-		if l.setsUp() && errors.Is(err, ratequeue.ErrNoRate) {
+		switch {
+		case !errors.Is(err, ratequeue.ErrNoRate):
+		case tooMany:
+			return false, invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", n, l.give.Permits)
+		case l.setsUp():
 			return false, l.noRate("to set it up did not help, so call SetRate")
 		}
 		return false, l.explain(err)

@@ -36,9 +36,9 @@ import (
 type Expirable struct {
 	engines *bridge.Engines
 	in      permit.Expirable
-	lease   time.Duration // of each permit; 0: the watchdog keeps it
-	give    int           // how many permits it is given if it has never been given any; 0: none
-	err     error         // a name, a number or an option that cannot be used
+	wish    lock.Wish // how each permit is wanted
+	give    int       // how many permits it is given if it has never been given any; 0: none
+	err     error     // a name, a number or an option that cannot be used
 }
 
 // NewExpirable returns the semaphore with this name, Redisson's getPermitExpirableSemaphore, and asks nobody. permits is how
@@ -56,7 +56,7 @@ func NewExpirable(c *redlatch.Client, name string, permits int, opts ...redlatch
 	if bad := nameable(key, permits); bad != nil {
 		err = bad
 	}
-	return &Expirable{engines: engines, in: engines.Semaphores.Expirable(key), lease: wish.Lease, give: permits, err: err}
+	return &Expirable{engines: engines, in: engines.Semaphores.Expirable(key), wish: wish, give: permits, err: err}
 }
 
 // Name returns the semaphore's name.
@@ -120,7 +120,7 @@ func (s *Expirable) do(ctx context.Context, n int, wait args.Patience, f func(ct
 // acquire returns the hold of the permits, and the context with which they were acquired.
 func (s *Expirable) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, *redlatch.Hold, error) {
 	until, once, bad := wait.End()
-	want := permit.Want{N: n, Lease: s.lease, Once: once, Permits: s.give, Until: until, Site: at}
+	want := permit.Want{N: n, Lease: s.wish.Lease, MaxHold: s.wish.MaxHold, Once: once, Permits: s.give, Until: until, Site: at}
 	var e bridge.Observed
 	if s.engines.Hooks.Acquisitions.Load() && ctx != nil {
 		e = s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindExpirable), N: n}, once)

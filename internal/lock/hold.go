@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -58,8 +59,8 @@ func (t *term) addLocked(h *Hold, o *Params) {
 	}
 	if h.Watchdog {
 		t.watched++
-		if t.c.MaxHold > 0 {
-			h.boundByMaxHold()
+		if d := cmp.Or(o.MaxHold, t.c.MaxHold); d > 0 {
+			h.boundByMaxHold(d)
 		}
 	}
 	if h.own != nil {

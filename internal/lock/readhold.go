@@ -67,11 +67,11 @@ func (h *Hold) bound(now time.Time, left time.Duration, o *Params) {
 	}
 }
 
-// boundByMaxHold gives a hold that the watchdog keeps the end that Config.MaxHold
-// sets. It is the hold's own: others of its nest, or of its scope, have theirs.
-func (h *Hold) boundByMaxHold() {
+// boundByMaxHold gives a hold that the watchdog keeps its end after d. It is the hold's own: others of its nest, or of its
+// scope, have theirs.
+func (h *Hold) boundByMaxHold(d time.Duration) {
 	h.endAlone(h.since, renew.MaxLease)
-	h.own.Until = h.since.Add(h.t.c.MaxHold)
+	h.own.Until = h.since.Add(d)
 }
 
 // An ownEnd is an end that only one hold of its term has.

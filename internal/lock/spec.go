@@ -59,6 +59,7 @@ func tokenKey(key string) string { return wire.Prefix(wire.LockToken, key) }
 type Wish struct {
 	Lease        time.Duration // a whole number of milliseconds
 	AtLeast      time.Duration // for so long nobody else is to get the lock, however soon it is released
+	MaxHold      time.Duration // the longest that the watchdog keeps a hold; 0: that of the client
 	HasLease     bool          // else the watchdog keeps the hold
 	Fenced       bool          // a hold gets a token
 	NonReentrant bool          // whoever has the lock already is refused

@@ -108,7 +108,9 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call) ([]*H
 	holds := make([]*Hold, 0, len(ts))
 	for _, t := range ts {
 		t.taken(o.Sent, 1)
-		h, _ := t.start(ctx, p, true)
+		each := *p
+		each.Wish = t.lock.wish
+		h, _ := t.start(ctx, &each, true)
 		if h == nil {
 			t.c.table.leave(t.entry)
 			continue

@@ -43,6 +43,7 @@ func (s *Expirable) Name() string { return s.all.Server.Name(s.Key) }
 type Want struct {
 	N       int           // permits
 	Lease   time.Duration // 0: the watchdog keeps them
+	MaxHold time.Duration // the longest that it does; 0: that of the client
 	Once    bool          // does not wait
 	Permits int           // gives one that has not been given any so many; 0: does not
 	Until   time.Time     // the end of its waiting; zero: that of its context

@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -63,8 +64,8 @@ func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Perm
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, w.Lease
 	p.lease.Group = wire.Slot(s.Key)
 	p.lease.Confirm(w.sent, w.Lease)
-	if s.all.MaxHold > 0 && p.kept {
-		p.lease.Until = now.Add(s.all.MaxHold)
+	if d := cmp.Or(w.MaxHold, s.all.MaxHold); d > 0 && p.kept {
+		p.lease.Until = now.Add(d)
 	}
 	return p
 }

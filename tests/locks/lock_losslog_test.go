@@ -126,7 +126,7 @@ func TestTheLogSaysAllOfALoss(t *testing.T) {
 			<-h.Context().Done()
 			return h.Members()[0].ID()
 		}, map[string]any{
-			"name": "orders", "kind": "lock", "one_of_several": true, "reason": "max hold", "why": "it was held for Config.MaxHold",
+			"name": "orders", "kind": "lock", "one_of_several": true, "reason": "max hold", "why": "it was held for as long as MaxHold allows",
 			"watchdog": true, "lease": watchdog, "held": 65 * time.Second, "late": 0, "unconfirmed_for": 5 * time.Second,
 		}},
 		"a reader's Lease is over": {0, func(l *losses, c *redlatch.Client) string {

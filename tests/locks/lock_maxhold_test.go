@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -43,6 +44,42 @@ func TestMaxHoldOfANestedHoldLeavesTheOuterAlone(t *testing.T) {
 			t.Errorf("the outer hold, with a lease of an hour: %v, count %s", outer.Err(), w.Count(outer))
 		}
 		w.Release(outer)
+	})
+}
+
+// One name may be held for long, or not so long, whatever is right for the others.
+func TestTheMaxHoldOfANameGoesBeforeTheClients(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{MaxHold: time.Minute})
+		long, short := redlatch.MaxHold(time.Hour), redlatch.MaxHold(10*time.Second)
+		for name, x := range map[string]struct {
+			acquire func() (*redlatch.Hold, error)
+			lasts   time.Duration
+		}{
+			"the client's": {func() (*redlatch.Hold, error) { return c.Lock("a").Acquire(bg) }, time.Minute},
+			"0":            {func() (*redlatch.Hold, error) { return c.Lock("b", redlatch.MaxHold(0)).Acquire(bg) }, time.Minute},
+			"long":         {func() (*redlatch.Hold, error) { return c.Lock("c", long).Acquire(bg) }, time.Hour},
+			"fair":         {func() (*redlatch.Hold, error) { return c.FairLock("d", short).Acquire(bg) }, 10 * time.Second},
+			"read":         {func() (*redlatch.Hold, error) { return c.ReadWriteLock("e", long).Read().Acquire(bg) }, time.Hour},
+			"several": {func() (*redlatch.Hold, error) {
+				return redlatch.MultiLock(c.Lock("f", long), c.Lock("g", short)).Acquire(bg)
+			}, 10 * time.Second},
+			"permits": {func() (*redlatch.Hold, error) { return semaphore.NewExpirable(c, "h", 2, short).Acquire(bg, 2) }, 10 * time.Second},
+		} {
+			begun := time.Now()
+			h, err := x.acquire()
+			w.OK(err)
+			<-h.Context().Done()
+			var lost *redlatch.LostError
+			if d := time.Since(begun); d != x.lasts || !errors.As(h.Err(), &lost) || lost.Reason != redlatch.LostMaxHold {
+				t.Errorf("%s: %v after %v", name, h.Err(), d)
+			}
+			w.WantErr(h.Release(bg), redlatch.ErrLost)
+		}
+		for _, opts := range [][]redlatch.HoldOption{{redlatch.MaxHold(-1)}, {long, redlatch.Lease(time.Minute)}} {
+			_, err := semaphore.NewExpirable(c, "i", 1, opts...).TryAcquire(bg, 1, 0)
+			w.WantErr(err, redlatch.ErrInvalid)
+		}
 	})
 }
 

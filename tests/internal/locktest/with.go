@@ -20,7 +20,7 @@ func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
 	if !wish.HasLease {
 		wish.Lease, wish.HasLease = had.Lease, had.HasLease
 	}
-	wish.AtLeast = max(wish.AtLeast, had.AtLeast)
+	wish.AtLeast, wish.MaxHold = max(wish.AtLeast, had.AtLeast), max(wish.MaxHold, had.MaxHold)
 	wish.Fenced = wish.Fenced || had.Fenced
 	wish.NonReentrant = wish.NonReentrant || had.NonReentrant
 	spec.Want(wish, err)
