@@ -81,11 +81,18 @@ func TestAKilledWaiterStopsNobodyOnRealServers(t *testing.T) {
 				w.counted(3)
 				next := locktest.Later(func() *redlatch.Hold { return w.acquire(c) })
 				w.counted(4)
+				listen := func(n int) {
+					t.Helper()
+					if !locktest.Within(locktest.Generous, func() bool {
+						channels, _ := s.MustDo("PUBSUB", "CHANNELS", "redisson_lock__channel:{orders}:*").([]any)
+						return len(channels) == n
+					}) {
+						t.Fatalf("there are never %d who listen", n)
+					}
+				}
+				listen(4) // who does not listen yet may be about to, and has six seconds for that
 				p.Close()
-				locktest.Within(locktest.Generous, func() bool { // the server notices at once, but not in no time
-					channels, _ := s.MustDo("PUBSUB", "CHANNELS", "redisson_lock__channel:{orders}:*").([]any)
-					return len(channels) == 1
-				})
+				listen(1) // the server notices at once, but not in no time
 				start := time.Now()
 				w.release(h)
 				h = <-next
