@@ -35,6 +35,7 @@ type countedQueue struct {
 	hand    hand
 	working bool
 	redis   outlook
+	rest    time.Duration // before the next set-up, as the last one may not have lasted
 
 	turns handoff.Budget
 	fresh bool // the next permits from Redis begin a quantum
@@ -308,7 +309,7 @@ func (q *countedQueue) tell(w *countedWaiter, err error) {
 // attend makes sure that a worker looks, if there is anything to do.
 func (q *countedQueue) attend() {
 	switch {
-	case q.working && (q.hand.n > 0 || q.hopes()):
+	case q.working && (q.hand.n > 0 || q.hopes() || q.rest > 0): // a rest ends with those who want it
 		q.nudge()
 	case !q.working && (q.hand.n > 0 || (q.line.First() != nil && !q.sem.all.Server.Closed())):
 		q.working = true

@@ -149,6 +149,17 @@ func (q *countedQueue) send(x *exchange) {
 // brought who has brought any.
 func (q *countedQueue) setUp() {
 	server := q.sem.all.Server
+	q.mu.Lock()
+	rest := q.rest
+	for w := range q.line.All() {
+		if rest > 0 && w.once && w.asked {
+			q.tell(w, q.sem.all.Errors.Unset(q.sem.Name())) // it does not wait
+		}
+	}
+	q.mu.Unlock()
+	if rest > 0 && q.brought() > 0 { // the last set-up did not last, and the next one may not
+		q.sleep(rest)
+	}
 	for n := q.brought(); n > 0; n = q.brought() {
 		o := q.session.Call(lua.SemaphoreSet, q.sem.keys, []string{q.sem.channel, strconv.Itoa(n), wire.MillisUp(0)})
 		o.Acks = server.Acks.Holds
@@ -167,6 +178,9 @@ func (q *countedQueue) setUp() {
 		})
 		if err == nil {
 			o.Unacked()
+			q.mu.Lock()
+			q.rest = min(max(2*q.rest, shortestPause), time.Second)
+			q.mu.Unlock()
 			return
 		}
 	}
@@ -225,6 +239,7 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
+	q.rest = 0
 	x.hand.tell(nil)
 	if len(x.wants) > 0 {
 		q.redis.poll = soon(now)

@@ -28,11 +28,12 @@ type expirableQueue struct {
 
 	// Guarded by expirableQueues.mu.
 	line     queue.Line[*expirableWaiter]
-	asking   int  // how many of the first are asked for right now; they stay in line
-	setUp    bool // a caller's set-up found that it has been given permits, though the server has just said that it has not
-	working  bool // there is a worker
-	blocked  bool // the first is known to have to wait
-	reach    int  // for how many ids the next request asks at most, unless the first wants more
+	asking   int           // how many of the first are asked for right now; they stay in line
+	setUp    bool          // a caller's set-up found that it has been given permits, though the server has just said that it has not
+	rest     time.Duration // before the next set-up, as the last one may not have lasted
+	working  bool          // there is a worker
+	blocked  bool          // the first is known to have to wait
+	reach    int           // for how many ids the next request asks at most, unless the first wants more
 	releases releases
 	turns    handoff.Budget // what this process owes to others
 
@@ -128,12 +129,15 @@ func (qs *expirableQueues) enter(s *Expirable, w *expirableWaiter) (*expirableQu
 		}
 	}
 	if !q.working {
-		q.working, q.setUp, q.reach = true, false, mostAsked
+		q.working, q.setUp, q.rest, q.reach = true, false, 0, mostAsked
 		q.trouble.Over()
 		qs.all.Retain(q)
 		s.all.Server.Go(q.work)
 	}
 	q.line.Push(&w.place, w, w.Once)
+	if w.Once && q.rest > 0 {
+		q.askNow() // it does not wait for a rest to end
+	}
 	return q, nil
 }
 

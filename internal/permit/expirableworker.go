@@ -152,7 +152,7 @@ func (q *expirableQueue) answer(batch []*expirableWaiter, o *request.Call, reply
 		q.notSet(batch)
 		return 0
 	}
-	q.setUp = false
+	q.setUp, q.rest = false, 0
 	got := 0
 	for _, w := range batch[:given] {
 		got += len(w.ids)
@@ -216,12 +216,20 @@ func (q *expirableQueue) notSet(batch []*expirableWaiter) {
 // is a point in asking again. Holding expirableQueues.mu, which is not locked meanwhile.
 func (q *expirableQueue) giveFirst() bool {
 	qs := &q.sem.all.expirable
+	if q.rest > 0 && q.bringer() != nil { // the last set-up did not last, and the next one may not
+		rest := q.rest
+		q.decideOnces(q.sem.all.Errors.NotSet(q.sem.Name()), 0)
+		qs.mu.Unlock()
+		q.sleep(rest, false)
+		qs.mu.Lock()
+	}
 	for w := q.bringer(); w != nil && !q.setUp; w = q.bringer() {
 		qs.mu.Unlock()
 		done, err := q.sem.TrySet(context.WithoutCancel(w.ctx), w.Permits, &q.trouble)
 		qs.mu.Lock()
 		if err == nil {
 			q.setUp = !done // once more without permits it is a semaphore that cannot be used
+			q.rest = min(max(2*q.rest, shortestPause), time.Second)
 			return true
 		}
 		if request.Outlasted(err) { // each of them sees that for itself

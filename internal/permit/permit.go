@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/holdctx"
@@ -195,20 +193,20 @@ func (p *Permit) lose(how holdctx.Reason) {
 	if !p.end(err, how) {
 		return
 	}
-	p.tellLost(err, time.Now())
+	p.sem.all.Events.Lost(p.loss(err, time.Now()))
 	holdctx.Tell(p.unobserved(), holdctx.EndLost, err)
 	if how == holdctx.Gone && p.uncertain {
 		p.sem.reap([]string{p.id}, nil)
 	}
 }
 
-// tellLost tells that the permit was lost then, and all that is known of it.
-func (p *Permit) tellLost(err error, at time.Time) {
+// loss is all that is known of the permit, which was lost then.
+func (p *Permit) loss(err error, at time.Time) claim.Loss {
 	loss := claim.Loss{Claim: p.claim(), Err: err, At: at, Lease: p.lease.Granted(), Node: p.Node()}
 	if f := p.lease.Failure(); f != nil && p.kept {
 		loss.Failure, loss.FailureAt = f.Err, f.At
 	}
-	p.sem.all.Events.Lost(loss)
+	return loss
 }
 
 func (p *Permit) lostError(how holdctx.Reason) error {
@@ -247,96 +245,54 @@ func (p *Permit) Close() {
 }
 
 // Dropped notes that its user lost the permit.
-func (p *Permit) Dropped() { p.sem.all.Dropped.Add(p.giveUp) }
+func (p *Permit) Dropped() { dropped([]*Permit{p}) }
 
-// giveUp reports and releases a permit that was dropped.
-func (p *Permit) giveUp() {
+// An ending is what became of a permit when its holder let go of it.
+type ending struct {
+	live   bool  // it was, until then
+	apart  bool  // and had been detached
+	lapsed bool  // it was not, because its time was over, and this is the first to tell its holder
+	err    error // why it was not
+}
+
+// letGo ends the permit for its holder.
+func (p *Permit) letGo() ending {
+	_ = p.Err() // a window that is over ends the permit as lost
+	live := p.end(holdctx.ErrReleased, "")
 	p.mu.Lock()
-	live := p.err == nil && !p.apart
-	p.mu.Unlock()
-	if live {
-		p.sem.all.Events.Dropped(p.sem.Name(), p.site)
-		holdctx.Tell(p.unobserved(), holdctx.EndDropped, nil)
-		p.sem.all.Server.Go(func() { _ = p.Release(context.Background()) })
+	defer p.mu.Unlock()
+	e := ending{live: live, apart: p.apart, lapsed: !p.told && p.lost.Lapsed(), err: p.err}
+	if p.told {
+		e.err = holdctx.ErrReleased
 	}
+	p.told = true
+	return e
 }
 
 // Release ends the permit, then it is free for whoever waits. ctx bounds only the
 // waiting for the reply.
 func (p *Permit) Release(ctx context.Context) error {
-	s, all, now := p.sem, p.sem.all, time.Now()
-	all.live.releasing(1)
-	defer all.live.releasing(-1)
-	_ = p.Err() // a window that is over ends the permit as lost
-	released := p.end(holdctx.ErrReleased, "")
-	p.mu.Lock()
-	err, how, again, apart := p.err, p.lost, p.told, p.apart
-	p.told = true
-	p.mu.Unlock()
+	live := &p.sem.all.live
+	live.releasing(1)
+	defer live.releasing(-1)
+	e := p.letGo()
 	switch {
-	case released:
-	case again:
-		return holdctx.ErrReleased
-	default:
-		if how.Lapsed() {
-			s.discard([]string{p.id}, p.uncertain) // until now its time was its holder's
-		}
-		return err
+	case e.live && e.apart:
+		return p.releaseApart(ctx)
+	case e.live:
+		return p.sem.giveUp(ctx, []*Permit{p})
+	case e.lapsed:
+		p.sem.discard([]string{p.id}, p.uncertain) // until now its time was its holder's
 	}
-	if apart {
-		if all.Server.Left() {
-			return request.ErrClosed
-		}
-		return s.Release(ctx, []string{p.id})
-	}
-	err = p.sendRelease(ctx)
-	if errors.Is(err, holdctx.ErrLost) { // of which nobody has heard before
-		p.tellLost(err, now)
-	}
-	if observer := p.unobserved(); observer != nil {
-		observer.Released(holdctx.EndOfRelease(err), now, err)
-	}
-	return err
+	return e.err
 }
 
-// sendRelease releases the id of a permit that its holder has ended.
-func (p *Permit) sendRelease(ctx context.Context) error {
-	s, all := p.sem, p.sem.all
-	o := s.release([]string{p.id})
-	o.Lease, o.Acks = p.lease.Length, all.Server.Acks.Holds
-	q, own, foreign := all.expirable.releasing(s)
-	o.Args[1] = own
-	reply, err := o.Run(ctx)
-	if o.Left && ctx.Err() != nil {
-		rest := o
-		all.Server.Go(func() {
-			reply, err := rest.Finish()
-			_ = p.released(&rest, reply, err)
-			all.expirable.released(q, reply, foreign, rest.Sent)
-		})
-		return err
+// releaseApart releases a permit that had been detached, and that its holder has ended.
+func (p *Permit) releaseApart(ctx context.Context) error {
+	if p.sem.all.Server.Left() {
+		return request.ErrClosed
 	}
-	all.expirable.released(q, reply, foreign, o.Sent)
-	return p.released(&o, reply, err)
-}
-
-// released judges the server's answer to the release.
-func (p *Permit) released(o *request.Call, reply driver.Reply, err error) error {
-	failed := err
-	switch {
-	case err != nil:
-		p.sem.all.Events.ReleaseFailed(p.sem.Name(), p.ID(), err)
-	case request.First(reply).Int == 0 && (!o.Unknown || p.lease.Left(time.Now()) <= 0):
-		// If an attempt went unanswered it was that one which released it,
-		// provided that the permit was still ours then.
-		err = p.lostError(holdctx.Gone)
-	default:
-		o.Unacked()
-	}
-	if p.uncertain || failed != nil {
-		p.sem.reap([]string{p.id}, failed)
-	}
-	return err
+	return p.sem.Release(ctx, []string{p.id})
 }
 
 // Extend raises the lease to d from now. It is not for a permit that the watchdog keeps.

@@ -89,6 +89,11 @@ func (s *Several) End() context.Context {
 
 // Value implements holdctx.Held.
 func (s *Several) Value(key any) any {
+	switch key.(type) {
+	case *holdctx.Owners, holdctx.Doubt: // what a permit answers
+	default:
+		return nil // at once: it may be asked for any key of anybody, and there may be many permits
+	}
 	var answer any
 	for _, p := range s.ps {
 		if v := p.Value(key); answer == nil || v == true {
@@ -98,7 +103,9 @@ func (s *Several) Value(key any) any {
 	return answer
 }
 
-// Release ends all permits, then they are free for whoever waits.
+// Release ends all permits at once, then they are free for whoever waits. What was lost is told once, and a permit that
+// was released by itself before counts as released. Whoever has the id of a permit that was detached may have released
+// it, or not: so each of those has a request of its own.
 func (s *Several) Release(ctx context.Context) error {
 	s.mu.Lock()
 	told := s.told
@@ -110,7 +117,49 @@ func (s *Several) Release(ctx context.Context) error {
 	if s.Err() == nil {
 		s.over(holdctx.ErrReleased)
 	}
-	return s.each(func(p *Permit) error { return p.Release(ctx) })
+	sem, live := s.ps[0].sem, &s.ps[0].sem.all.live
+	live.releasing(1)
+	defer live.releasing(-1)
+	ours, apart, over := s.letGo()
+	errs := make([]error, 1+len(apart))
+	request.AtATime(len(errs), func(i int) bool {
+		switch {
+		case i > 0:
+			errs[i] = apart[i-1].releaseApart(ctx)
+		case len(ours) > 0:
+			errs[i] = sem.giveUp(ctx, ours)
+		}
+		return true
+	})
+	if errors.Is(over, holdctx.ErrLost) && errors.Is(errs[0], holdctx.ErrLost) {
+		errs[0] = nil
+	}
+	return errors.Join(append(errs, over)...)
+}
+
+// letGo ends all permits for their holder. It returns those to be released, those of them that had been detached apart,
+// and why others were over, unless they had been released: if some were lost, how the first of them was.
+func (s *Several) letGo() (ours, apart []*Permit, over error) {
+	var lapsed []string
+	for _, p := range s.ps {
+		e := p.letGo()
+		switch {
+		case e.live && e.apart:
+			apart = append(apart, p)
+		case e.live:
+			ours = append(ours, p)
+		case over == nil && !errors.Is(e.err, holdctx.ErrReleased),
+			errors.Is(e.err, holdctx.ErrLost) && !errors.Is(over, holdctx.ErrLost):
+			over = e.err
+		}
+		if e.lapsed {
+			lapsed = append(lapsed, p.id)
+		}
+	}
+	if len(lapsed) > 0 {
+		s.ps[0].sem.discard(lapsed, s.ps[0].uncertain) // until now their time was their holder's
+	}
+	return ours, apart, over
 }
 
 // Extend raises the leases of all permits.
@@ -132,8 +181,4 @@ func (s *Several) each(f func(p *Permit) error) error {
 }
 
 // Dropped notes that their user lost the permits.
-func (s *Several) Dropped() {
-	for _, p := range s.ps {
-		p.Dropped()
-	}
-}
+func (s *Several) Dropped() { dropped(s.ps) }

@@ -317,3 +317,39 @@ func TestASetUpOfWhichTheReplyIsLostIsMadeOnce(t *testing.T) {
 		}
 	})
 }
+
+// A server that loses each set-up at once is not asked without a pause, and those who give up meanwhile leave nothing behind.
+func TestASetUpThatDoesNotLastIsNoLoopWithoutAPause(t *testing.T) {
+	for name, acquire := range map[string]func(c *redlatch.Client, ctx context.Context) error{
+		"counted": func(c *redlatch.Client, ctx context.Context) error {
+			return semaphore.New(c, locktest.Pool, 3).Acquire(ctx, 1)
+		},
+		"permits": func(c *redlatch.Client, ctx context.Context) error {
+			_, err := semaphore.NewExpirable(c, locktest.Pool, 3).Acquire(ctx, 1)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				var sets atomic.Int64
+				d := &locktest.Tap{Redis: w.Driver()}
+				d.Hook = func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					reply, err := next()
+					if script == "semaphore.set" || script == "expirable.try_set" {
+						w.Server.Del(locktest.Pool)
+						if sets.Add(1) > 1000 {
+							time.Sleep(time.Second) // so that the test ends
+						}
+					}
+					return reply, err
+				}
+				ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+				defer cancel()
+				w.WantErr(acquire(w.Tapped(redlatch.Config{}, d), ctx), context.DeadlineExceeded)
+				if n := sets.Load(); n < 10 || n > 30 {
+					t.Errorf("set up %d times in 10 s", n)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package permit
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// What becomes of permits that were acquired at once, by one caller, when their holder gives them up: one, or several as
+// one. They are of one semaphore. One request releases them all: in an outage each request takes as long as that may
+// last.
+
+// dropped notes that their user lost permits.
+func dropped(ps []*Permit) {
+	all := ps[0].sem.all
+	all.Dropped.Add(func() {
+		var live []*Permit
+		for _, p := range ps {
+			p.mu.Lock()
+			if p.err == nil && !p.apart {
+				live = append(live, p)
+			}
+			p.mu.Unlock()
+		}
+		if len(live) == 0 {
+			return
+		}
+		all.Events.Dropped(ps[0].sem.Name(), ps[0].site)
+		for _, p := range live {
+			holdctx.Tell(p.unobserved(), holdctx.EndDropped, nil)
+		}
+		all.Server.Go(func() { _ = Together(live).Release(context.Background()) })
+	})
+}
+
+// giveUp releases permits that their holder has ended.
+func (s *Expirable) giveUp(ctx context.Context, ps []*Permit) error {
+	now := time.Now()
+	gone, err := s.sendRelease(ctx, ps)
+	for _, p := range ps[:gone] { // of whose loss nobody has heard before
+		loss := p.loss(err, now)
+		if gone < len(ps) {
+			loss.Owner = "" // nobody knows which
+		} else {
+			loss.Err = p.lostError(holdctx.Gone)
+		}
+		s.all.Events.Lost(loss)
+	}
+	for _, p := range ps {
+		if observer := p.unobserved(); observer != nil {
+			observer.Released(holdctx.EndOfRelease(err), now, err)
+		}
+	}
+	return err
+}
+
+// sendRelease sends the ids of permits that their holder has ended, and says how many of them were gone.
+func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit) (gone int, err error) {
+	all := s.all
+	o := s.release(idsOf(ps))
+	o.Lease, o.Acks = ps[0].lease.Length, all.Server.Acks.Holds
+	q, own, foreign := all.expirable.releasing(s)
+	o.Args[1] = own
+	reply, err := o.Run(ctx)
+	if o.Left && ctx.Err() != nil {
+		rest := o
+		all.Server.Go(func() {
+			reply, err := rest.Finish()
+			_, _ = released(s, &rest, ps, reply, err)
+			all.expirable.released(q, reply, foreign, rest.Sent)
+		})
+		return 0, err
+	}
+	all.expirable.released(q, reply, foreign, o.Sent)
+	return released(s, &o, ps, reply, err)
+}
+
+// released judges the server's answer to the release.
+func released(s *Expirable, o *request.Call, ps []*Permit, reply driver.Reply, failed error) (gone int, err error) {
+	first, live := ps[0], int(request.First(reply).Int)
+	id := ""
+	if len(ps) == 1 {
+		id = first.ID()
+	}
+	switch {
+	case failed != nil:
+		err = failed
+		s.all.Events.ReleaseFailed(s.Name(), id, err)
+	case live < len(ps) && (live > 0 || !o.Unknown || first.lease.Left(time.Now()) <= 0):
+		// If an attempt went unanswered and none is left it was that one which released them,
+		// provided that they were still ours then.
+		gone = len(ps) - live
+		if live == 0 {
+			id = first.ID()
+		}
+		err = s.all.Errors.Lost(s.Name(), id, holdctx.Gone, first.lease.Confirmed())
+	default:
+		o.Unacked()
+	}
+	if first.uncertain || failed != nil {
+		s.reap(idsOf(ps), failed)
+	}
+	return gone, err
+}
+
+func idsOf(ps []*Permit) []string {
+	ids := make([]string, len(ps))
+	for i, p := range ps {
+		ids[i] = p.id
+	}
+	return ids
+}
