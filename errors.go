@@ -227,7 +227,7 @@ const (
 type LostError struct {
 	Name   string // of the lock or the semaphore
 	Kind   Kind   // KindExpirable for a permit; KindLock for a lock of any type
-	Owner  string // the lost hold's own field in Redis, or the permit's id
+	Owner  string // the lost hold's own field in Redis, or the permit's id; empty if a release found some of several permits gone
 	Reason LossReason
 	// Confirmed is when the last take or renewal was sent that the server confirmed.
 	Confirmed time.Time

@@ -147,7 +147,7 @@ func (h *Hold) With(ctx context.Context) context.Context {
 // when all whose loss it was have called Release), ErrNotHeld if it had been released before, ErrClosed if the client
 // was closed before, and ErrUnavailable if the server did not answer; the lock or permit is then left to its TTL, and
 // a later request may free it sooner. Of several it returns nil if every member was released, or a majority of a
-// RedLock's; else what the members' releases returned, joined.
+// RedLock's; else what the members' releases returned, joined; what several permits lost, once.
 func (h *Hold) Release(ctx context.Context) error {
 	if ctx == nil {
 		return args.ErrNilContext
