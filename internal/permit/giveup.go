@@ -80,7 +80,7 @@ func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit) (gone int, er
 
 // released judges the server's answer to the release.
 func released(s *Expirable, o *request.Call, ps []*Permit, reply driver.Reply, failed error) (gone int, err error) {
-	first, live := ps[0], int(request.First(reply).Int)
+	first, live := ps[0], min(max(int(request.First(reply).Int), 0), len(ps)) // whatever a proxy makes of the answer
 	id := ""
 	if len(ps) == 1 {
 		id = first.ID()

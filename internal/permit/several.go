@@ -134,7 +134,7 @@ func (s *Several) Release(ctx context.Context) error {
 	if errors.Is(over, holdctx.ErrLost) && errors.Is(errs[0], holdctx.ErrLost) {
 		errs[0] = nil
 	}
-	return errors.Join(append(errs, over)...)
+	return errors.Join(errors.Join(errs...), over)
 }
 
 // letGo ends all permits for their holder. It returns those to be released, those of them that had been detached apart,
