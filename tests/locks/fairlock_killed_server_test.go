@@ -27,19 +27,20 @@ type fairWorld struct {
 // those who listen.
 func (w *fairWorld) counted(n int) {
 	w.Helper()
-	var all []any
-	if !locktest.Within(locktest.Generous, func() bool {
-		all, _ = w.s.MustDo("ZRANGEBYSCORE", wire.Prefix(wire.LockAlive, "orders"), fmt.Sprint(1<<51), "inf", "WITHSCORES").([]any)
-		found := 0
-		for i := 1; i < len(all); i += 2 {
-			if score, err := strconv.ParseFloat(fmt.Sprint(all[i]), 64); err == nil && score != float64(int64(score)) {
-				found++
-			}
-		}
-		return found == n
-	}) {
-		w.Fatalf("counted are %q, want %d", all, n)
+	if !locktest.Within(locktest.Generous, func() bool { return w.countedNow() == n }) {
+		w.Fatalf("counted are %d, want %d", w.countedNow(), n)
 	}
+}
+
+// countedNow returns how many they are.
+func (w *fairWorld) countedNow() (n int) {
+	all, _ := w.s.MustDo("ZRANGEBYSCORE", wire.Prefix(wire.LockAlive, "orders"), fmt.Sprint(1<<51), "inf", "WITHSCORES").([]any)
+	for i := 1; i < len(all); i += 2 {
+		if score, err := strconv.ParseFloat(fmt.Sprint(all[i]), 64); err == nil && score != float64(int64(score)) {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *fairWorld) acquire(c *redlatch.Client) *redlatch.Hold {
@@ -58,54 +59,59 @@ func (w *fairWorld) release(h *redlatch.Hold) {
 	}
 }
 
-// The connections of a process that is killed are closed by its system.
+// The connections of a process that is killed are closed by its system. A busy machine may make anybody late, but who
+// waits for the killed ones is late each time.
 func TestAKilledWaiterStopsNobodyOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		for _, a := range drivers.Adapters {
 			t.Run(a.Name, func(t *testing.T) {
-				w := fairWorld{t, s}
-				p := faultnet.New(s.Dial)
-				defer p.Close()
-				addr, err := p.Listen()
-				if err != nil {
-					t.Fatal(err)
+				took := time.Duration(math.MaxInt64)
+				for tries := 0; took > 2500*time.Millisecond && tries < 3; tries++ { // and not after six seconds
+					took = afterTheKilled(t, s, a)
 				}
-				ctx, cancel := context.WithCancel(bg)
-				defer cancel()
-				killed := locktest.ClientOf(t, a.Open(t, drivers.Single(addr)), redlatch.Config{CloseTimeout: time.Millisecond})
-				c := locktest.ClientOf(t, a.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
-				h := w.acquire(c)
-				for range 3 {
-					go func() { _, _ = killed.FairLock("orders").Acquire(ctx) }()
-				}
-				w.counted(3)
-				next := locktest.Later(func() *redlatch.Hold { return w.acquire(c) })
-				w.counted(4)
-				listen := func(n int) {
-					t.Helper()
-					if !locktest.Within(locktest.Generous, func() bool {
-						channels, _ := s.MustDo("PUBSUB", "CHANNELS", "redisson_lock__channel:{orders}:*").([]any)
-						return len(channels) == n
-					}) {
-						t.Fatalf("there are never %d who listen", n)
-					}
-				}
-				listen(4) // who does not listen yet may be about to, and has six seconds for that
-				p.Close()
-				listen(1) // the server notices at once, but not in no time
-				start := time.Now()
-				w.release(h)
-				h = <-next
-				took := time.Since(start)
-				t.Logf("the next one had the lock after %v", took)
-				if took > 2500*time.Millisecond { // and not after six seconds
+				if took > 2500*time.Millisecond {
 					t.Errorf("the next one got the lock after %v", took)
 				}
-				w.release(h)
-				s.MustDo("FLUSHALL")
 			})
 		}
 	})
+}
+
+// afterTheKilled returns how long the next one waits for the lock that was released when those before it had been killed.
+func afterTheKilled(t *testing.T, s *testserver.Server, a drivers.Adapter) time.Duration {
+	w := fairWorld{t, s}
+	p := faultnet.New(s.Dial)
+	defer p.Close()
+	addr, err := p.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	killed := locktest.ClientOf(t, a.Open(t, drivers.Single(addr)), redlatch.Config{CloseTimeout: time.Millisecond})
+	c := locktest.ClientOf(t, a.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
+	h := w.acquire(c)
+	for range 3 {
+		go func() { _, _ = killed.FairLock("orders").Acquire(ctx) }()
+	}
+	w.counted(3)
+	next := locktest.Later(func() *redlatch.Hold { return w.acquire(c) })
+	w.counted(4)
+	p.Close()
+	if !locktest.Within(locktest.Generous, func() bool { // the server notices at once, but not in no time
+		channels, _ := s.MustDo("PUBSUB", "CHANNELS", "redisson_lock__channel:{orders}:*").([]any)
+		return len(channels) == 1
+	}) {
+		t.Fatal("the server does not notice that connections were closed")
+	}
+	start := time.Now()
+	w.release(h)
+	h = <-next
+	took := time.Since(start)
+	t.Logf("the next one had the lock after %v", took)
+	w.release(h)
+	s.MustDo("FLUSHALL")
+	return took
 }
 
 // A hand-off asks once who listens, and does nothing else that it did not do before. On a busy machine a renewal or a poll
