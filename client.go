@@ -33,25 +33,13 @@ import (
 // A Client is one participant: a process needs one for each Redis. Its methods
 // are safe for concurrent use.
 type Client struct {
-	server *request.Server
-	cfg    Config
-	id     string
-	report reporter
+	cfg     Config
+	id      string
+	report  reporter
+	engines bridge.Engines // what the packages beside this one reach, too
 
-	clock      *renew.Clock
-	locks      *lock.Locks
-	semaphores *permit.Semaphores
-	blind      handoff.Blind
-	control    *revoke.Control
-	inspector  *inspect.Inspector
-	census     *census.Census
-	rates      *ratequeue.Queues
-	polls      *poll.Polls
-	twins      twins.Names
-	elections  election.Elections
-
-	engines bridge.Engines // the same, for the packages beside this one
-
+	clock   *renew.Clock
+	blind   handoff.Blind
 	dropped holdctx.Dropped
 
 	closeOnce sync.Once
@@ -75,7 +63,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, id: wire.NewClientID()}
 	c.report.start(&cfg, logs)
-	c.server, err = request.New(request.Options{
+	server, err := request.New(request.Options{
 		Driver:         redis,
 		Prefix:         cfg.Prefix,
 		Outage:         cfg.OutageTimeout,
@@ -92,14 +80,20 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.blind.Server, c.elections.Server = c.server, c.server
-	c.clock = renew.NewClock(c.server.Go, c.dropped.GiveUp)
-	c.server.Answered, c.server.Apart = c.clock.Answered, c.clock.Apart // each needs the other
-	if c.server.Traits.Cluster {
+	c.engines = bridge.Engines{
+		Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites,
+		Server: server, Twins: &twins.Names{}, Elections: &election.Elections{Server: server},
+		Hooks: &c.report.hooks, Observe: c.report.observe, Begin: c.report.observed, Campaign: c.campaign, EndedBy: endedBy,
+	}
+	e := &c.engines
+	c.blind.Server = server
+	c.clock = renew.NewClock(server.Go, c.dropped.GiveUp)
+	server.Answered, server.Apart = c.clock.Answered, c.clock.Apart // each needs the other
+	if server.Traits.Cluster {
 		c.clock.Apart()
 	}
-	c.locks = lock.New(lock.Options{
-		Server: c.server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: &c.twins,
+	e.Locks = lock.New(lock.Options{
+		Server: server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: e.Twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
 		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
@@ -107,14 +101,17 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	})
 	c.endDriver = lastuser.Begin(redis)
 	c.stopBreak = redis.OnBreak(func(node string) {
-		c.server.Broke(node)
-		c.server.Acks.Forget(node)
+		server.Broke(node)
+		server.Acks.Forget(node)
 		c.clock.Kick(node)
 	})
-	c.rates = ratequeue.New(ratequeue.Options{Server: c.server, Skew: cfg.Redisson.MaxClockSkew})
-	c.polls = poll.New(c.server)
-	c.semaphores = permit.New(permit.Options{
-		Server: c.server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
+	e.Rates = ratequeue.New(ratequeue.Options{Server: server, Skew: cfg.Redisson.MaxClockSkew})
+	e.Polls = poll.New(server)
+	e.Barriers = barrier.New(barrier.Options{
+		Server: server, Polls: e.Polls, ID: c.id, NewID: e.Locks.NewID, Join: e.Locks.Join, Part: e.Locks.Part,
+	})
+	e.Semaphores = permit.New(permit.Options{
+		Server: server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
 		Local: !cfg.NoHandOff, MaxHold: cfg.MaxHold, Skew: cfg.Redisson.MaxClockSkew,
 		Errors: permit.Errors{
 			Busy: semaphoreBusy, NoPermit: permitBusy, Unset: noPermits("semaphore.New"), NotSet: noPermits("semaphore.NewExpirable"),
@@ -122,23 +119,12 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		},
 		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
 	})
-	c.inspector = &inspect.Inspector{Server: c.server, ID: c.id}
-	c.control = revoke.New(c.locks)
-	c.census = census.Start(census.Options{
-		Server: c.server, Inspector: c.inspector, ID: c.id, Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
+	e.Inspector = &inspect.Inspector{Server: server, ID: c.id}
+	e.Control = revoke.New(e.Locks)
+	e.Census = census.Start(census.Options{
+		Server: server, Inspector: e.Inspector, ID: c.id, Identity: e.Identity, Sites: e.Sites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
 		PossibleDeadlock: c.report.possibleDeadlock,
 	})
-	c.engines = bridge.Engines{
-		Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites,
-		Server: c.server, Hooks: &c.report.hooks, Twins: &c.twins,
-		Locks: c.locks, Semaphores: c.semaphores, Rates: c.rates, Polls: c.polls, Elections: &c.elections,
-		Barriers: barrier.New(barrier.Options{
-			Server: c.server, Polls: c.polls, ID: c.id, NewID: c.locks.NewID, Join: c.locks.Join, Part: c.locks.Part,
-		}),
-		Control: c.control, Inspector: c.inspector, Census: c.census,
-		Observe: c.report.observe, Begin: c.report.observed,
-		Campaign: c.campaign, EndedBy: endedBy,
-	}
 	return c, nil
 }
 
@@ -160,8 +146,8 @@ var _ = bridge.Let(bridge.Root{
 // Redis: from now on they can ask who it is, and ask it to let go. A client that only looks
 // writes nothing, and needs no right to.
 func (c *Client) appears() {
-	c.control.Listen()
-	c.census.Note()
+	c.engines.Control.Listen()
+	c.engines.Census.Note()
 }
 
 // campaign acquires the lock of an election, and returns the context with which it was acquired.
@@ -172,11 +158,6 @@ func (c *Client) campaign(ctx context.Context, of lock.Spec, at callsite.Site) (
 
 // ID returns the client's UUID, the first part of every owner field it writes.
 func (c *Client) ID() string { return c.id }
-
-// usable is Engines.Usable.
-func (c *Client) usable(ctx context.Context, refused error) error {
-	return c.engines.Usable(ctx, refused)
-}
 
 // Shutdown ends the client as [net/http.Server.Shutdown] ends a server: it begins nothing new, and lets what has
 // begun come to its end. So others get its locks as soon as the sections are done, and not after their TTL:
@@ -201,12 +182,12 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return args.ErrNilContext
 	}
-	c.server.Stop()
+	c.engines.Server.Stop()
 	late := c.awaitReleases(ctx)
 	if gaveUp, _ := request.GaveUp(late); !gaveUp {
 		return c.Close()
 	}
-	c.server.Calm.End() // before the contexts: what is about to be held sees that its own has to end
+	c.engines.Server.Calm.End() // before the contexts: what is about to be held sees that its own has to end
 	for _, h := range c.clock.Holders() {
 		if h, ok := h.(interface{ EndContext() }); ok { // else the end of one hold of a term
 			h.EndContext()
@@ -217,14 +198,14 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if gaveUp, _ := request.GaveUp(c.awaitReleases(last)); !gaveUp {
 		return c.Close()
 	}
-	left, sections, owed := c.Stats(), c.semaphores.Sections(), c.server.Orphans.Owed()
+	left, sections, owed := c.Stats(), c.engines.Semaphores.Sections(), c.engines.Server.Orphans.Owed()
 	late = fmt.Errorf("redlatch: Shutdown: not released in time: %d holds and %d permits, left to their TTL, %d calls of Semaphore.Do, and %d releases that got no answer: %w", left.Holds, left.Permits, sections, owed, late)
 	return errors.Join(late, c.Close())
 }
 
 // awaitReleases waits until nothing is held, and the releases are answered. It fails if ctx ends, or the client is closed.
 func (c *Client) awaitReleases(ctx context.Context) error {
-	for _, await := range []func(context.Context) error{c.locks.AwaitReleases, c.semaphores.AwaitReleases, c.server.Orphans.Settle} {
+	for _, await := range []func(context.Context) error{c.engines.Locks.AwaitReleases, c.engines.Semaphores.AwaitReleases, c.engines.Server.Orphans.Settle} {
 		if err := await(ctx); err != nil {
 			return err
 		}
@@ -242,23 +223,23 @@ func (c *Client) awaitReleases(ctx context.Context) error {
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		end := time.Now().Add(c.cfg.CloseTimeout)
-		c.server.Leave()
-		c.locks.Drain(time.Until(end))
+		c.engines.Server.Leave()
+		c.engines.Locks.Drain(time.Until(end))
 		c.stopBreak()
-		c.control.Stop()
-		c.census.Stop()
+		c.engines.Control.Stop()
+		c.engines.Census.Stop()
 		for _, h := range c.clock.Close() {
 			if t, ok := h.(interface{ Close() }); ok { // else the end of one hold of a term
 				t.Close()
 			}
 		}
-		c.locks.Close()
-		c.server.Calm.End()
-		c.semaphores.Close()
-		c.server.Orphans.Close()
+		c.engines.Locks.Close()
+		c.engines.Server.Calm.End()
+		c.engines.Semaphores.Close()
+		c.engines.Server.Orphans.Close()
 		c.report.closeEnds(time.Until(end))
 		c.report.queue.Close()
-		if !c.server.End(time.Until(end)) {
+		if !c.engines.Server.End(time.Until(end)) {
 			c.closeErr = errors.New("redlatch: Close: requests were still in flight after Config.CloseTimeout; what they take is left to its TTL")
 		}
 		c.closeErr = errors.Join(c.closeErr, c.endDriver(time.Until(end)))

@@ -142,11 +142,11 @@ func (e *BusyError) Unwrap() []error {
 // busyLock makes a BusyError about a lock.
 func (c *Client) busyLock(b lock.Busy) error {
 	client, _ := wire.ClientOf(b.Owner)
-	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.census.By(client), Owed: b.Owed, Cause: b.Cause}
+	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.engines.Census.By(client), Owed: b.Owed, Cause: b.Cause}
 	if b.Owner == wire.Mode {
 		e.Owner, e.Kind = "", KindReadWrite
 	}
-	if since, renewed := c.locks.Since(c.server.Key(b.Name), b.Owner); !since.IsZero() {
+	if since, renewed := c.engines.Locks.Since(c.engines.Server.Key(b.Name), b.Owner); !since.IsZero() {
 		e.For, e.Renewed = time.Since(since), renewed
 	}
 	return e
@@ -155,7 +155,7 @@ func (c *Client) busyLock(b lock.Busy) error {
 // meet has it found out who the client of an owner is, for the error of a caller that it keeps waiting.
 func (c *Client) meet(owner string) {
 	if client, redlatch := wire.ClientOf(owner); redlatch {
-		c.census.Learn(client)
+		c.engines.Census.Learn(client)
 	}
 }
 

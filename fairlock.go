@@ -13,5 +13,5 @@ package redlatch
 // As far as waiting goes it is another lock than Lock's: do not mix the two under one name. "x" and "{x}" share their
 // queue, as in Redisson, so a client that has used one of these names is refused the other.
 func (c *Client) FairLock(name string, opts ...LockOption) *Lock {
-	return newLock(c, KindFair, c.locks.Fair(c.server.Key(name)), opts)
+	return newLock(c, KindFair, c.engines.Locks.Fair(c.engines.Server.Key(name)), opts)
 }

@@ -29,7 +29,7 @@ type Lock struct {
 // NonReentrant its getNonReentrantLock. A name that Redis could not handle (empty, or with unbalanced braces) is
 // refused by every method of the Lock.
 func (c *Client) Lock(name string, opts ...PlainOption) *Lock {
-	l := newLock(c, KindLock, c.locks.Plain(c.server.Key(name)), opts)
+	l := newLock(c, KindLock, c.engines.Locks.Plain(c.engines.Server.Key(name)), opts)
 	if l.spec.Wish().Fenced {
 		l.kind = KindFenced
 	}

@@ -24,10 +24,10 @@ type ReadWriteLock struct{ read, write *Lock }
 // unbalanced braces) is refused by every method of the Locks. Both sides have the
 // options, but for Fenced, which the read side ignores.
 func (c *Client) ReadWriteLock(name string, opts ...LockOption) *ReadWriteLock {
-	key := c.server.Key(name)
+	key := c.engines.Server.Key(name)
 	return &ReadWriteLock{
-		read:  newLock(c, KindReadWrite, c.locks.Read(key), opts),
-		write: newLock(c, KindReadWrite, c.locks.Write(key), opts),
+		read:  newLock(c, KindReadWrite, c.engines.Locks.Read(key), opts),
+		write: newLock(c, KindReadWrite, c.engines.Locks.Write(key), opts),
 	}
 }
 

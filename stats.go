@@ -73,7 +73,7 @@ func (c *Client) allClaims(yield claim.Yield) {
 // eachClaim yields what callers hold and wait for, as it is when it is asked, and the contexts
 // of those who wait.
 func (c *Client) eachClaim(yield claim.Yield) {
-	for _, claims := range []func(claim.Yield){c.locks.Claims, c.semaphores.Claims, c.rates.Claims, c.polls.Claims} {
+	for _, claims := range []func(claim.Yield){c.engines.Locks.Claims, c.engines.Semaphores.Claims, c.engines.Rates.Claims, c.engines.Polls.Claims} {
 		for found, of := range claims {
 			if !yield(found, of) {
 				return
