@@ -111,10 +111,7 @@ func (b *Barrier) Reset(ctx context.Context) error {
 }
 
 func (b *Barrier) usable(ctx context.Context) error {
-	if err := b.e.Usable(ctx, b.err); err != nil {
-		return err
-	}
-	return b.e.Twins.Use(twins.Barriers, b.in.Key)
+	return b.e.UsableName(ctx, b.err, twins.Barriers, b.in.Key)
 }
 
 // A BreakReason says how a generation of a Barrier was broken.

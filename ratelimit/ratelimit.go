@@ -301,10 +301,7 @@ func (l *Limiter) Delete(ctx context.Context) (bool, error) {
 
 // usable says why a call cannot even be tried.
 func (l *Limiter) usable(ctx context.Context) error {
-	if err := l.e.Usable(ctx, l.err); err != nil {
-		return err
-	}
-	return l.e.Twins.Use(twins.Rates, l.in.Key)
+	return l.e.UsableName(ctx, l.err, twins.Rates, l.in.Key)
 }
 
 // largestRate is what fits into a record, and a rate of which is as good as none.

@@ -164,10 +164,7 @@ func (s *Expirable) take(ctx context.Context, want permit.Want, bad error) ([]*p
 
 // usable says what is wrong with a call that uses ctx.
 func (s *Expirable) usable(ctx context.Context) error {
-	if err := s.engines.Usable(ctx, s.err); err != nil {
-		return err
-	}
-	return s.engines.Twins.Use(twins.Permits, s.in.Key)
+	return s.engines.UsableName(ctx, s.err, twins.Permits, s.in.Key)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any

@@ -72,6 +72,14 @@ func (e *Engines) Usable(ctx context.Context, refused error) error {
 	return nil
 }
 
+// UsableName is Usable for what shares something with its twin, and notes that the name is used: see twins.Names.Use.
+func (e *Engines) UsableName(ctx context.Context, refused error, shared, name string) error {
+	if err := e.Usable(ctx, refused); err != nil {
+		return err
+	}
+	return e.Twins.Use(shared, name)
+}
+
 // HoldSite returns the call site of its caller's caller, if there is anybody to tell it to: to find it takes a good part of
 // a hand-off's time.
 func (e *Engines) HoldSite() callsite.Site {
