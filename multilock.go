@@ -52,7 +52,7 @@ func MultiLock(locks ...*Lock) *Lock {
 	if m.err == nil {
 		m.members = once(m.members)
 		slices.SortStableFunc(m.members, func(a, b *Lock) int { return lock.Compare(&a.spec, &b.spec) })
-		m.in, m.err = multi.All(specs(m.members))
+		m.in, m.err = multi.All(m.name(), specs(m.members))
 	}
 	return m.lock(KindMultiLock)
 }
@@ -167,7 +167,7 @@ func (l *Lock) client() *Client {
 // name returns the members' names.
 func (m *several) name() string {
 	if m.in != nil {
-		return m.in.Name()
+		return m.in.Name
 	}
 	var names []string
 	for _, l := range m.members {

@@ -31,6 +31,6 @@ func RedLock(locks ...*Lock) *Lock {
 	if m.err = checkMembers("RedLock", locks); m.err != nil {
 		return m.lock(KindRedLock)
 	}
-	m.in, m.err = multi.Majority(specs(m.members))
+	m.in, m.err = multi.Majority(m.name(), specs(m.members))
 	return m.lock(KindRedLock)
 }

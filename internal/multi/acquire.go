@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +18,8 @@ import (
 
 // A Spec is several locks that are acquired and released as one.
 type Spec struct {
-	name  string       // the members' names
+	Name string // the members' names
+
 	locks []*lock.Spec // in the order in which they are acquired
 	need  int          // how many make a hold
 	red   bool         // a majority does
@@ -27,8 +27,8 @@ type Spec struct {
 }
 
 // All returns locks as one that is held when all are. They are in the order in
-// which they are to be acquired.
-func All(locks []*lock.Spec) (*Spec, error) {
+// which they are to be acquired, and have this name together.
+func All(name string, locks []*lock.Spec) (*Spec, error) {
 	for i, l := range locks {
 		for _, other := range locks[:i] {
 			if lock.Same(l, other) {
@@ -36,22 +36,8 @@ func All(locks []*lock.Spec) (*Spec, error) {
 			}
 		}
 	}
-	return &Spec{name: names(locks), locks: locks, need: len(locks)}, nil
+	return &Spec{Name: name, locks: locks, need: len(locks)}, nil
 }
-
-// names returns the names of locks, each once.
-func names(locks []*lock.Spec) string {
-	var all []string
-	for _, l := range locks {
-		if !slices.Contains(all, l.Name()) {
-			all = append(all, l.Name())
-		}
-	}
-	return strings.Join(all, ",")
-}
-
-// Name returns the names of the members.
-func (m *Spec) Name() string { return m.name }
 
 // Acquire gets all of the locks, or the majority that makes a hold.
 func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {

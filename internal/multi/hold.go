@@ -43,7 +43,7 @@ type Hold struct {
 }
 
 func newHold(ctx context.Context, q *acquisition, need int) *Hold {
-	g := &Hold{name: q.m.name, of: q.errors().BusyOf, need: need, watchdog: !q.o.HasLease}
+	g := &Hold{name: q.m.Name, of: q.errors().BusyOf, need: need, watchdog: !q.o.HasLease}
 	g.end, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return g
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Majority returns locks as one that is held when a majority is.
-func Majority(locks []*lock.Spec) (*Spec, error) {
+// Majority returns locks as one that is held when a majority is. They have this name together.
+func Majority(name string, locks []*lock.Spec) (*Spec, error) {
 	for i, l := range locks {
 		for _, other := range locks[:i] {
 			if other.Client() == l.Client() {
@@ -23,7 +23,7 @@ func Majority(locks []*lock.Spec) (*Spec, error) {
 			}
 		}
 	}
-	m := &Spec{name: names(locks), locks: locks, need: len(locks)/2 + 1, red: true}
+	m := &Spec{Name: name, locks: locks, need: len(locks)/2 + 1, red: true}
 	m.queue = m.newQueue()
 	return m, nil
 }

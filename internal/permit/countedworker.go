@@ -179,7 +179,7 @@ func (q *countedQueue) setUp() {
 		if err == nil {
 			o.Unacked()
 			q.mu.Lock()
-			q.rest = min(max(2*q.rest, shortestPause), time.Second)
+			q.rest = longer(q.rest)
 			q.mu.Unlock()
 			return
 		}

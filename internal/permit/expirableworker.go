@@ -29,6 +29,11 @@ const (
 	shortestPause = 5 * time.Millisecond
 )
 
+// longer returns the pause that comes after a pause.
+func longer(pause time.Duration) time.Duration {
+	return min(max(2*pause, shortestPause), time.Second)
+}
+
 // work is the worker's life.
 func (q *expirableQueue) work() {
 	qs, server := &q.sem.all.expirable, q.sem.all.Server
@@ -53,7 +58,7 @@ func (q *expirableQueue) work() {
 		q.asking = 0
 		if err != nil {
 			q.failed(batch, &o, err)
-			pause = min(max(2*pause, shortestPause), time.Second)
+			pause = longer(pause)
 			qs.mu.Unlock()
 			q.sleep(pause/2+rand.N(pause/2), false) //nolint:gosec // jitter
 			continue
@@ -229,7 +234,7 @@ func (q *expirableQueue) giveFirst() bool {
 		qs.mu.Lock()
 		if err == nil {
 			q.setUp = !done // once more without permits it is a semaphore that cannot be used
-			q.rest = min(max(2*q.rest, shortestPause), time.Second)
+			q.rest = longer(q.rest)
 			return true
 		}
 		if request.Outlasted(err) { // each of them sees that for itself
