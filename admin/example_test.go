@@ -20,7 +20,7 @@ func ExampleAdmin_Locks() {
 	}
 }
 
-// Who has had the lock for how long, by the word of its client.
+// It shows who has the lock, and for how long the client says that it has had it.
 func ExampleAdmin_Participants() {
 	p, err := admin.New(newClient()).Participants(context.Background(), admin.Question{Names: []string{"orders:42"}})
 	if err != nil {

@@ -62,39 +62,36 @@ func NewExpirable(c *redlatch.Client, name string, permits int, opts ...redlatch
 // Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.in.Name() }
 
-// Acquire waits for n permits at once: it gets all of them or none. ctx bounds the waiting and nothing else.
-// If there are never n permits in all, it waits for its context's end.
+// Acquire waits for n permits at once: it gets all of them or none. ctx bounds the waiting and nothing else. If there
+// are never n permits in all, it waits for its context's end.
 //
-// Without the option redlatch.Lease the watchdog keeps the permits for as long as the
-// process lives, and they are free again within redlatch.Config.WatchdogTimeout plus
-// redlatch.Config.Redisson.MaxClockSkew after a crash.
+// Without the option redlatch.Lease the watchdog keeps the permits for as long as the process lives, and they are
+// free again within redlatch.Config.WatchdogTimeout plus redlatch.Config.Redisson.MaxClockSkew after a crash.
 //
-// On failure nothing is held, and whatever was in flight is undone in the
-// background. The error is a *redlatch.BusyError if there were not enough permits in time (and then
-// also ctx's error, if ctx ended), redlatch.ErrUninitialized if nobody has set a
-// number and NewExpirable was given none, redlatch.ErrUnavailable if the server did not answer for
-// redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError if too few replicas acknowledged it, redlatch.ErrInvalid if
-// n, the name or an option cannot be used, redlatch.ErrClosed after Close or Shutdown, or the error
-// with which the server refused.
+// On failure nothing is held, and whatever was in flight is undone in the background. The error is a
+// *redlatch.BusyError if there were not enough permits in time (and then also ctx's error, if ctx ended),
+// redlatch.ErrUninitialized if nobody has set a number and NewExpirable was given none, redlatch.ErrUnavailable if
+// the server did not answer for redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError if
+// too few replicas acknowledged it, redlatch.ErrInvalid if n, the name or an option cannot be used,
+// redlatch.ErrClosed after Close or Shutdown, or the error with which the server refused.
 func (s *Expirable) Acquire(ctx context.Context, n int) (*redlatch.Hold, error) {
 	_, hold, err := s.acquire(ctx, n, args.Patience{}, s.engines.HoldSite())
 	return hold, err
 }
 
-// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is redlatch.ErrInvalid. With a wait
-// of 0 it acquires the permits if they are free at once, and overtakes no caller of this process
-// that waits. Else it returns a *redlatch.BusyError and changes nothing.
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is redlatch.ErrInvalid. With a
+// wait of 0 it acquires the permits if they are free at once, and overtakes no caller of this process that waits.
+// Else it returns a *redlatch.BusyError and changes nothing.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, wait time.Duration) (*redlatch.Hold, error) {
 	_, hold, err := s.acquire(ctx, n, args.AtMost(wait), s.engines.HoldSite())
 	return hold, err
 }
 
-// Do acquires n permits, calls f and releases them, also if f panics or calls
-// runtime.Goexit. f's context is ctx together with the permits' end: see redlatch.Hold.With.
-// In f, redlatch.HoldFrom returns their hold.
+// Do acquires n permits, calls f and releases them, also if f panics or calls runtime.Goexit. f's context is ctx
+// together with the permits' end: see redlatch.Hold.With. In f, redlatch.HoldFrom returns their hold.
 //
-// Do returns f's error. If a permit was lost while f ran, redlatch.ErrLost is joined to it once. If
-// there were not enough permits, Do does not call f, and returns Acquire's error.
+// Do returns f's error. If a permit was lost while f ran, redlatch.ErrLost is joined to it once. If there were not
+// enough permits, Do does not call f, and returns Acquire's error.
 func (s *Expirable) Do(ctx context.Context, n int, f func(ctx context.Context) error) error {
 	_, err := s.do(ctx, n, args.Patience{}, f, s.engines.HoldSite())
 	return err
@@ -212,10 +209,9 @@ func (s *Expirable) settable(ctx context.Context, n, least int) error {
 	return nil
 }
 
-// Delete deletes the semaphore, and says whether there was one. Its permits are
-// gone with it; their holders learn that with their next renewal, those of this
-// client at once. Callers that wait fail with redlatch.ErrUninitialized, or set it up again with the number
-// that NewExpirable was given.
+// Delete deletes the semaphore, and says whether there was one. Its permits are gone with it; their holders learn
+// that with their next renewal, those of this client at once. Callers that wait fail with redlatch.ErrUninitialized,
+// or set it up again with the number that NewExpirable was given.
 func (s *Expirable) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err
