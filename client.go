@@ -134,7 +134,7 @@ var _ = bridge.Let(bridge.Root{
 	NewLock: func(client any, kind string, spec lock.Spec, opts any) any {
 		l := &Lock{c: client.(*Client), kind: Kind(kind), spec: spec} //nolint:forcetypeassert // as it says
 		if opts != nil {
-			l.spec.Want(anyWish(opts))
+			l.spec.Want(anyWish(l.c.engines.Server, opts))
 		}
 		return l
 	},

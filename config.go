@@ -23,7 +23,7 @@ type Config struct {
 	// cluster, where a latch is then refused. Empty means that names stand in Redis as they are. At most 100 bytes.
 	Prefix string
 
-	// WatchdogTimeout is the lease of a hold that was acquired without Lease. The watchdog renews the lease each time
+	// WatchdogTimeout is the lease of a hold without the options Lease and Watchdog. The watchdog renews it each time
 	// a third of it has passed, for as long as the hold lives. Redisson calls it lockWatchdogTimeout; give both sides
 	// the same value. Zero means 30 seconds; at least 300 milliseconds.
 	WatchdogTimeout time.Duration
@@ -45,9 +45,8 @@ type Config struct {
 	CloseTimeout time.Duration
 
 	// SlowWait is how long a caller waits for a lock that this very process holds before observe.Hooks.SlowWait is
-	// called, with both call sites. Most often, such a program deadlocks with itself. SlowWait is also how long a
-	// circle of waits must stand before admin.Admin.Participants reports a possible deadlock. Zero means 10 seconds,
-	// negative means never, for both.
+	// called, with both call sites. It is also how long a circle of waits must stand before
+	// admin.Admin.Participants reports a possible deadlock. Zero means 10 seconds, negative means never, for both.
 	SlowWait time.Duration
 
 	// NoHandOff releases every lock in Redis before anybody else gets it. Without it a released lock passes to the
@@ -73,8 +72,7 @@ type Config struct {
 	Identity Identity
 
 	// CallSites lets the client say, when somebody asks with admin.Admin.Participants, which lines of the program
-	// have acquired what it holds, and which lines wait. To find out the line takes a good part of the time of a
-	// hand-off between goroutines, and little beside a round trip.
+	// hold and wait. To find that out takes a good part of the time of a hand-off, and little beside a round trip.
 	CallSites bool
 
 	// Acks says whether replicas must acknowledge an acquisition before it succeeds. Zero means what Redisson does.
@@ -84,8 +82,7 @@ type Config struct {
 	AckReplicas int
 
 	// AckTimeout is how long an acquisition waits for replicas that do not acknowledge it. Redisson calls it
-	// slavesSyncTimeout. redlatch shortens it to half of the time that an attempt has, and to what the driver's
-	// time-outs allow. Zero means 1 second.
+	// slavesSyncTimeout. It is at most half of an attempt's time, and what the driver allows. Zero means 1 second.
 	AckTimeout time.Duration
 
 	// Redisson is what must agree with the clients of Redisson that use the same locks.

@@ -15,7 +15,7 @@ import (
 var misuses = []struct{ call, says string }{
 	{`c.Lock("x", redlatch.Lease(d), redlatch.Fenced(), redlatch.NonReentrant(), redlatch.MinHold(d))`, ""},
 	{`c.StripedLock("x", 3, redlatch.MinHold(d), redlatch.Lease(d))`, ""},
-	{`c.FairLock("x", redlatch.Lease(d), redlatch.Fenced(), redlatch.NonReentrant())`, ""},
+	{`c.FairLock("x", redlatch.Watchdog(d), redlatch.MaxHold(d), redlatch.Fenced(), redlatch.NonReentrant())`, ""},
 	{`c.ReadWriteLock("x", redlatch.Lease(d), redlatch.Fenced(), redlatch.NonReentrant())`, ""},
 	{`semaphore.NewExpirable(c, "x", 0, redlatch.Lease(d))`, ""},
 	{`redlatch.RedLock(c.Lock("x", redlatch.Lease(d)), redlatch.MultiLock(c.StripedLock("y", 2).For("a", "b")))`, ""},

@@ -100,7 +100,7 @@ func checkMembers(what string, locks []*Lock) error {
 		switch wish, first := l.spec.Wish(), locks[0].spec.Wish(); {
 		case wish.AtLeast > 0:
 			return invalid.Errorf("redlatch: %s: lock %q has MinHold, and there is nothing in several locks that could stay when they are released; leave the option out", what, l.Name())
-		case wish.HasLease != first.HasLease || wish.Lease != first.Lease:
+		case wish.HasLease != first.HasLease || (wish.HasLease && wish.Lease != first.Lease):
 			return invalid.Errorf("redlatch: %s: lock %q has %s and lock %q has %s; give all the same Lease, or none", what, locks[0].Name(), leaseOf(first), l.Name(), leaseOf(wish))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/request"
 )
 
 // A PlainOption says how those who acquire a lock hold it. It stands with the lock's name, and every acquisition by
@@ -52,6 +53,10 @@ type (
 	}
 	fenced       struct{ lockOption }
 	nonReentrant struct{ lockOption }
+	watchdog     struct {
+		holdOption
+		d time.Duration
+	}
 )
 
 // Lease gives each hold a fixed lease of d instead of the watchdog. The hold ends after d, less a
@@ -63,6 +68,10 @@ type (
 // lease has been released. While one of them has the watchdog, they last without end. Only the read
 // holds of a ReadWriteLock end when their own leases do.
 func Lease(d time.Duration) HoldOption { return lease{d: d} }
+
+// Watchdog is Config.WatchdogTimeout for this name: the watchdog renews each hold for a lease of d. A longer one outlasts a
+// longer outage, and after a crash others wait for as long. 0 is the Config's. With a Lease it is refused.
+func Watchdog(d time.Duration) HoldOption { return watchdog{d: d} }
 
 // MaxHold is Config.MaxHold for this name: the watchdog keeps each hold for d at most. 0 is the Config's. With a Lease,
 // which ends by itself, it is refused.
@@ -97,15 +106,18 @@ func want[O PlainOption](l *lock.Spec, opts []O) {
 	if len(opts) == 0 {
 		return
 	}
-	l.Want(wishOf(opts))
+	l.Want(wishOf(l.Client().Server, opts))
 }
 
 // wishOf adds up the options of a name.
-func wishOf[O PlainOption](opts []O) (w lock.Wish, err error) {
+func wishOf[O PlainOption](server *request.Server, opts []O) (w lock.Wish, err error) {
+	var renewed time.Duration
 	for i, o := range opts {
 		switch o := any(o).(type) {
 		case lease:
 			w.Lease, w.HasLease = o.d, true
+		case watchdog:
+			renewed = o.d
 		case minHold:
 			w.AtLeast = o.d
 		case maxHold:
@@ -115,7 +127,7 @@ func wishOf[O PlainOption](opts []O) (w lock.Wish, err error) {
 		case nonReentrant:
 			w.NonReentrant = true
 		default:
-			return w, invalid.Errorf("redlatch: option %d is nil; leave it out, or use Lease, MaxHold, Fenced, NonReentrant or MinHold", i+1)
+			return w, invalid.Errorf("redlatch: option %d is nil; leave it out, or use Lease, Watchdog, MaxHold, Fenced, NonReentrant or MinHold", i+1)
 		}
 	}
 	if w.HasLease {
@@ -123,7 +135,16 @@ func wishOf[O PlainOption](opts []O) (w lock.Wish, err error) {
 			return w, err
 		}
 	}
+	t := server.Traits
 	switch {
+	case renewed != 0 && w.HasLease:
+		return w, invalid.Errorf("redlatch: Watchdog(%v) with Lease(%v): the watchdog does not renew what has a Lease; leave one out", renewed, w.Lease)
+	case renewed != 0 && renewed < minWatchdog:
+		return w, invalid.Errorf("redlatch: Watchdog(%v): it must be at least %v, or a renewal could not be retried in time, or 0 for Config.WatchdogTimeout", renewed, minWatchdog)
+	case renewed != 0 && renewed < 3*t.Timeout:
+		return w, invalid.Errorf("redlatch: Watchdog(%v): the %s driver notices a dead connection only after %v, and the watchdog needs three times as long; lower the driver's time-outs, or give at least %v", renewed, t.Name, t.Timeout, 3*t.Timeout)
+	case renewed > maxLease:
+		return w, invalid.Errorf("redlatch: Watchdog(%v): it must be at most %v", renewed, maxLease)
 	case w.MaxHold < 0:
 		return w, invalid.Errorf("redlatch: MaxHold(%v): it must be positive, or 0 for Config.MaxHold", w.MaxHold)
 	case w.MaxHold > 0 && w.HasLease:
@@ -134,17 +155,20 @@ func wishOf[O PlainOption](opts []O) (w lock.Wish, err error) {
 		return w, invalid.Errorf("redlatch: MinHold(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", w.AtLeast, w.Lease)
 	}
 	w.AtLeast = args.Millis(w.AtLeast)
+	if !w.HasLease {
+		w.Lease = args.Millis(renewed)
+	}
 	return w, nil
 }
 
 // anyWish is wishOf for the packages beside this one.
-func anyWish(opts any) (lock.Wish, error) {
+func anyWish(server *request.Server, opts any) (lock.Wish, error) {
 	switch opts := opts.(type) {
 	case []PlainOption:
-		return wishOf(opts)
+		return wishOf(server, opts)
 	case []LockOption:
-		return wishOf(opts)
+		return wishOf(server, opts)
 	default:
-		return wishOf(opts.([]HoldOption)) //nolint:forcetypeassert // there is no other
+		return wishOf(server, opts.([]HoldOption)) //nolint:forcetypeassert // there is no other
 	}
 }

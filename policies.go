@@ -62,11 +62,9 @@ const (
 	// PubSubAuto is what Redisson does: sharded Pub/Sub in a cluster whose servers know it (Redis 7, Valkey), and
 	// classic everywhere else.
 	PubSubAuto PubSub = iota
-	// PubSubClassic is PUBLISH and SUBSCRIBE: what Redisson does in a cluster with shardedSubscriptionMode OFF, and
-	// before 3.19.
+	// PubSubClassic is PUBLISH and SUBSCRIBE, as Redisson's shardedSubscriptionMode OFF, and Redisson before 3.19.
 	PubSubClassic
-	// PubSubSharded is SPUBLISH and SSUBSCRIBE. Redis before 7 does not know them: there a release fails with this
-	// value, and with PubSubBoth.
+	// PubSubSharded is SPUBLISH and SSUBSCRIBE. On Redis before 7 a release fails with it, and with PubSubBoth.
 	PubSubSharded
 	// PubSubBoth publishes and listens both ways, for as long as clients of both kinds share locks. It costs a second
 	// message and a second subscription, and whoever uses the other kind alone takes part in turns by chance only.

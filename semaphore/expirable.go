@@ -52,7 +52,7 @@ type Expirable struct {
 func NewExpirable(c *redlatch.Client, name string, permits int, opts ...redlatch.HoldOption) *Expirable {
 	engines := bridge.Open(c)
 	key := engines.Server.Key(name)
-	wish, err := bridge.Wish(opts)
+	wish, err := bridge.Wish(engines.Server, opts)
 	if bad := nameable(key, permits); bad != nil {
 		err = bad
 	}
@@ -66,7 +66,8 @@ func (s *Expirable) Name() string { return s.in.Name() }
 // are never n permits in all, it waits for its context's end.
 //
 // Without the option redlatch.Lease the watchdog keeps the permits for as long as the process lives, and they are
-// free again within redlatch.Config.WatchdogTimeout plus redlatch.Config.Redisson.MaxClockSkew after a crash.
+// free again within redlatch.Config.WatchdogTimeout, or the option redlatch.Watchdog, plus
+// redlatch.Config.Redisson.MaxClockSkew after a crash.
 //
 // On failure nothing is held, and whatever was in flight is undone in the background. The error is a
 // *redlatch.BusyError if there were not enough permits in time (and then also ctx's error, if ctx ended),
@@ -117,7 +118,7 @@ func (s *Expirable) do(ctx context.Context, n int, wait args.Patience, f func(ct
 // acquire returns the hold of the permits, and the context with which they were acquired.
 func (s *Expirable) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, *redlatch.Hold, error) {
 	until, once, bad := wait.End()
-	want := permit.Want{N: n, Lease: s.wish.Lease, MaxHold: s.wish.MaxHold, Once: once, Permits: s.give, Until: until, Site: at}
+	want := permit.Want{N: n, Lease: s.wish.Lease, HasLease: s.wish.HasLease, MaxHold: s.wish.MaxHold, Once: once, Permits: s.give, Until: until, Site: at}
 	var e bridge.Observed
 	if s.engines.Hooks.Acquisitions.Load() && ctx != nil {
 		e = s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindExpirable), N: n}, once)

@@ -123,7 +123,7 @@ type Root struct {
 	// NewHold returns the *redlatch.Hold of what an engine holds.
 	NewHold func(in any) any
 	// Wish adds up a name's options.
-	Wish func(opts any) (lock.Wish, error)
+	Wish func(server *request.Server, opts any) (lock.Wish, error)
 }
 
 var root Root
@@ -149,4 +149,4 @@ func NewLock(client any, kind string, spec lock.Spec, opts any) any {
 func NewHold(in any) any { return root.NewHold(in) }
 
 // Wish is Root.Wish.
-func Wish(opts any) (lock.Wish, error) { return root.Wish(opts) }
+func Wish(server *request.Server, opts any) (lock.Wish, error) { return root.Wish(server, opts) }

@@ -28,7 +28,8 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Ho
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := e.budget.Over(now)
 	alike := old.lock.kind == l.kind // a spin lock's release tells nobody
-	if fresh && !turn && alike && old.watch && !o.HasLease && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
+	same := old.watch && !o.HasLease && o.Lease == old.length && o.Lease == old.keep
+	if fresh && !turn && alike && same && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, now), nil
 	}
 	if !old.retire() {
@@ -97,7 +98,7 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 	foreign := e.news.Foreign()
 	e.news.Expect()
 	q := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, o)
-	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch))
+	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch || t.length > m.old.length))
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
 		err = short

@@ -59,6 +59,7 @@ func (t *term) addLocked(h *Hold, o *Params) {
 	}
 	if h.Watchdog {
 		t.watched++
+		t.keep = max(t.keep, o.Lease)
 		if d := cmp.Or(o.MaxHold, t.c.MaxHold); d > 0 {
 			h.boundByMaxHold(d)
 		}

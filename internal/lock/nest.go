@@ -20,10 +20,11 @@ type nesting struct {
 
 // A nest is what a term knows of its holds. It is guarded by term.mu.
 type nest struct {
-	holds   *Hold // the live ones, linked by Hold.next
-	count   int   // holds that are live or being entered
-	watched int   // of the live ones, how many the watchdog keeps
-	unfreed int   // so many holds have ended by a window, and count until they are released
+	holds   *Hold         // the live ones, linked by Hold.next
+	count   int           // holds that are live or being entered
+	watched int           // of the live ones, how many the watchdog keeps
+	keep    time.Duration // the longest lease that it was ever to renew one of them for
+	unfreed int           // so many holds have ended by a window, and count until they are released
 }
 
 // liveOfLocked returns a live hold of a scope.

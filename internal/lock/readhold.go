@@ -49,14 +49,14 @@ func (o *Params) trust() time.Duration {
 // suffice raises the lease of a term that a reader is about to join, if it
 // ends too soon for that.
 func (t *term) suffice(ctx context.Context, o *Params) error {
-	length, need := t.c.Watchdog, t.c.Watchdog/2
+	need := o.Lease / 2
 	if o.HasLease {
-		length, need = o.Lease, o.trust()-o.Lease/8
+		need = o.trust() - o.Lease/8
 	}
 	if t.lease.Left(time.Now()) >= need {
 		return nil
 	}
-	return t.extend(ctx, t.c.Server.Done, o.Until, length)
+	return t.extend(ctx, t.c.Server.Done, o.Until, o.Lease)
 }
 
 // bound gives a read hold with a Lease an end of its own: it shares its term with

@@ -30,22 +30,18 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*H
 		}
 		return nil, err
 	}
-	lease := t.c.Watchdog
-	if o.HasLease {
-		lease = o.Lease
-	}
-	r := t.raising(wire.Millis(lease), count)
+	r := t.raising(wire.Millis(o.Lease), count)
 	if h.reads {
-		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(lease)})
+		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(o.Lease)})
 		t.mu.Lock()
 		r.Keys = t.keysLocked()
 		t.mu.Unlock()
 	}
 	r.Stop, r.Until, r.Since, r.Acks, r.Trouble = t.c.Server.Done, o.Until, o.Since, t.c.Server.Acks.Holds, o.asks
-	err = t.prolong(ctx, &r, lease)
+	err = t.prolong(ctx, &r, o.Lease)
 	if err != nil {
 		t.mu.Lock()
-		t.alone = t.alone || lease > t.length // Redis may keep the lock for longer than the next holder should
+		t.alone = t.alone || o.Lease > t.length // Redis may keep the lock for longer than the next holder should
 		t.mu.Unlock()
 		t.giveBack(h.reads)
 		t.c.Server.Go(func() {

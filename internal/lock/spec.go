@@ -39,7 +39,7 @@ type counter struct {
 // Plain returns the reentrant lock that has this name in Redis.
 func (c *Locks) Plain(key string) Spec {
 	return Spec{
-		c: c, key: key, kind: plain, channel: wire.Prefix(wire.LockChannel, key),
+		c: c, key: key, kind: plain, wish: Wish{Lease: c.Watchdog}, channel: wire.Prefix(wire.LockChannel, key),
 		entry: entryKey{name: key}, alone: [1]string{key}, err: request.CheckKey(key),
 	}
 }
@@ -57,16 +57,18 @@ func tokenKey(key string) string { return wire.Prefix(wire.LockToken, key) }
 
 // A Wish is how a lock is wanted: what users say with its name.
 type Wish struct {
-	Lease        time.Duration // a whole number of milliseconds
+	Lease        time.Duration // of a hold, or for which the watchdog renews it, in whole milliseconds
 	AtLeast      time.Duration // for so long nobody else is to get the lock, however soon it is released
 	MaxHold      time.Duration // the longest that the watchdog keeps a hold; 0: that of the client
-	HasLease     bool          // else the watchdog keeps the hold
+	HasLease     bool          // the hold ends with it; else the watchdog keeps the hold
 	Fenced       bool          // a hold gets a token
 	NonReentrant bool          // whoever has the lock already is refused
 }
 
-// Want says how a lock is wanted that nobody has used yet, or why it cannot be wanted so.
+// Want says how a lock is wanted that nobody has used yet, or why it cannot be wanted so. Without a lease it is the client's
+// watchdog's.
 func (l *Spec) Want(wish Wish, bad error) {
+	wish.Lease = cmp.Or(wish.Lease, l.c.Watchdog)
 	wish.Fenced = wish.Fenced && !l.kind.shared // a token could tell no reader from the others
 	if wish.Fenced && l.kind.numbers {
 		l.tokens.key = tokenKey(l.key)

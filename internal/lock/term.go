@@ -35,13 +35,13 @@ type term struct {
 	fenced bool          // whether it is to have a fencing token
 	alone  bool          // it does not pass to another goroutine; guarded by mu once it lives
 	member bool          // of several as one: it owes nobody a turn
-	watch  bool          // whether that is the watchdog's
+	watch  bool          // whether the length is the watchdog's
 
 	mu        sync.Mutex // guards what follows
 	token     int64      // the fencing token, if it is fenced
 	state     termState
 	err       error         // why it is over
-	renewing  bool          // what the clock was told
+	renewing  time.Duration // the lease for which the clock was told to renew it; 0: it was told not to
 	inside    bool          // its holder is inside the gate, and has to leave it
 	queued    bool          // it may stand in a fair lock's queue
 	longest   time.Duration // lease that was ever asked for, if longer than length
@@ -65,14 +65,16 @@ const (
 
 // newTerm makes a term that has yet to be taken, by whoever is inside.
 func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
-	t := &term{c: c, entry: e, lock: l, watch: !o.HasLease, length: c.Watchdog, fenced: o.Fenced, alone: o.Member, member: o.Member, id: e.id}
+	t := &term{c: c, entry: e, lock: l, watch: !o.HasLease, length: o.Lease, fenced: o.Fenced, alone: o.Member, member: o.Member, id: e.id}
 	if t.id == "" {
 		t.id = c.NewID()
 	}
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
-	if o.HasLease {
-		t.length = o.Lease
+	if o.Lease != c.Watchdog {
 		t.args[0] = wire.Millis(o.Lease)
+	}
+	if t.watch {
+		t.keep = t.length
 	}
 	t.proves = l.kind.shared
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.renewals[l.kind.renew], t, t.length
@@ -156,7 +158,7 @@ func (t *term) startLocked() bool {
 	if t.state != termNew {
 		return false
 	}
-	t.renewing = t.watch
+	t.renewing = t.keep
 	if !t.c.Clock.Add(&t.lease, t.watch) {
 		t.state, t.err = termOver, request.ErrClosed
 		return false
@@ -185,9 +187,13 @@ func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
 
 // watchLocked has the lease renewed if the watchdog keeps one of the holds.
 func (t *term) watchLocked() {
-	if renewing := t.watched > 0; renewing != t.renewing {
+	var renewing time.Duration
+	if t.watched > 0 {
+		renewing = t.keep
+	}
+	if renewing != t.renewing {
 		t.renewing = renewing
-		t.c.Clock.SetRenewing(&t.lease, renewing, t.c.Watchdog)
+		t.c.Clock.SetRenewing(&t.lease, renewing > 0, renewing)
 	}
 }
 

@@ -19,7 +19,7 @@ func Joint(ctx context.Context, order []*Spec) []*Spec {
 	var locks []*Spec
 	for _, l := range order {
 		switch {
-		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.wish.Fenced, l.Within(ctx):
+		case l.c != first.c, l.kind.joint == nil, l.kind.joint != first.kind.joint, l.wish.Lease != first.wish.Lease, l.wish.Fenced, l.Within(ctx):
 			continue
 		case request.SlotsCount(l.c.Server) && wire.Slot(l.key) != wire.Slot(first.key):
 			continue
@@ -83,10 +83,12 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 func enterAll(locks []*Spec, p *Params) []*term {
 	ts := make([]*term, 0, len(locks))
 	for _, l := range locks {
+		each := *p
+		each.Wish = l.wish
 		e := l.c.table.get(l)
 		if !e.gate.TryEnter() {
 			l.c.table.put(e)
-		} else if t := l.c.newTerm(e, l, p); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
+		} else if t := l.c.newTerm(e, l, &each); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
 			t.forgo()
 			l.c.table.leave(e)
 		} else {

@@ -41,7 +41,7 @@ func All(name string, locks []*lock.Spec) (*Spec, error) {
 
 // Acquire gets all of the locks, or the majority that makes a hold.
 func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {
-	wish := m.locks[0].Wish() // the lease of all is the same
+	wish := m.locks[0].Wish() // if it has a lease, all have that
 	p.Lease, p.HasLease = wish.Lease, wish.HasLease
 	p.Member, p.Since = true, time.Now()
 	q := &acquisition{m: m, o: &p}

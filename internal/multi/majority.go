@@ -101,12 +101,9 @@ type answer struct {
 
 // bound is how long an attempt at a member may take.
 func (q *acquisition) bound() time.Duration {
-	lease := q.o.Lease
-	if !q.o.HasLease {
-		lease = q.m.locks[0].Client().Watchdog
-		for _, l := range q.m.locks {
-			lease = min(lease, l.Client().Watchdog)
-		}
+	lease := q.m.locks[0].Wish().Lease
+	for _, l := range q.m.locks[1:] {
+		lease = min(lease, l.Wish().Lease)
 	}
 	return lease / 20
 }

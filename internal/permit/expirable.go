@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"strconv"
@@ -41,13 +42,14 @@ func (s *Expirable) Name() string { return s.all.Server.Name(s.Key) }
 
 // A Want is what a caller wants.
 type Want struct {
-	N       int           // permits
-	Lease   time.Duration // 0: the watchdog keeps them
-	MaxHold time.Duration // the longest that it does; 0: that of the client
-	Once    bool          // does not wait
-	Permits int           // gives one that has not been given any so many; 0: does not
-	Until   time.Time     // the end of its waiting; zero: that of its context
-	Site    callsite.Site
+	N        int           // permits
+	Lease    time.Duration // of each, or for which the watchdog renews them; 0: the watchdog's of the client
+	HasLease bool          // each ends with it; else the watchdog keeps them
+	MaxHold  time.Duration // the longest that it does; 0: that of the client
+	Once     bool          // does not wait
+	Permits  int           // gives one that has not been given any so many; 0: does not
+	Until    time.Time     // the end of its waiting; zero: that of its context
+	Site     callsite.Site
 }
 
 // Acquire lines up for permits.
@@ -58,14 +60,11 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 	}
 	server.Pool.Enter()
 	defer server.Pool.Leave()
-	kept := want.Lease == 0
-	if kept {
-		want.Lease = server.Length
-	}
+	want.Lease = cmp.Or(want.Lease, server.Length)
 	var late request.Lateness
 	came := time.Now()
 	for {
-		w := &expirableWaiter{Want: want, kept: kept, ctx: ctx, ids: newIDs(want.N), since: came, done: make(chan struct{})}
+		w := &expirableWaiter{Want: want, ctx: ctx, ids: newIDs(want.N), since: came, done: make(chan struct{})}
 		next, err := s.all.expirable.wait(s, w)
 		if err != nil {
 			return nil, s.busy(err, next)

@@ -51,7 +51,6 @@ type releases struct {
 type expirableWaiter struct {
 	Want
 
-	kept  bool            // the watchdog keeps its permits
 	ctx   context.Context //nolint:containedctx // for its values
 	ids   []string
 	since time.Time

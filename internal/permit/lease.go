@@ -14,16 +14,20 @@ import (
 func (all *Semaphores) renew(batch []*renew.Lease) {
 	keys := make([]string, len(batch))
 	args := make([]string, 0, 2*len(batch))
+	bound, now := all.Server.Length, time.Now()
 	prolongs := false
 	for i, l := range batch {
 		p := l.Holder.(*Permit) //nolint:forcetypeassert // this kind's holders are permits
-		prolongs = prolongs || l.Ask > 0
+		if l.Ask > 0 {
+			prolongs = true
+			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
+		}
 		keys[i] = p.sem.keys[1]
 		args = append(args, p.id, all.leaseMs(l.Ask))
 	}
 	server := all.Server
 	o := request.Call{
-		Server: server, Script: lua.ExpirableRenew, Keys: keys, Args: args, Lease: server.Length,
+		Server: server, Script: lua.ExpirableRenew, Keys: keys, Args: args, Lease: bound,
 		Acks: server.Acks.Renews && prolongs,
 		Key:  batch[0].Holder.(*Permit).sem.Key, //nolint:forcetypeassert // as above
 	}

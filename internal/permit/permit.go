@@ -58,7 +58,7 @@ func (p *Permit) Expires() time.Time {
 }
 
 func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Permit {
-	p := &Permit{sem: s, id: id, kept: w.kept, uncertain: w.uncertain, site: w.Site, since: now, stop: holdctx.Lazy{Context: w.ctx}}
+	p := &Permit{sem: s, id: id, kept: !w.HasLease, uncertain: w.uncertain, site: w.Site, since: now, stop: holdctx.Lazy{Context: w.ctx}}
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, w.Lease
 	p.lease.Group = wire.Slot(s.Key)
 	p.lease.Confirm(w.sent, w.Lease)

@@ -87,11 +87,12 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 	return true
 }
 
-// SetRenewing starts the renewal of l, each time for length, or stops it.
+// SetRenewing starts the renewal of l, each time for length, or stops it. Another length holds from
+// the next renewal on.
 func (c *Clock) SetRenewing(l *Lease, renewing bool, length time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.renewing == renewing || l.bunch == nil {
+	if l.bunch == nil || (l.renewing == renewing && (!renewing || l.Length == length)) {
 		return
 	}
 	l.renewing = renewing

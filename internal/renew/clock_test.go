@@ -76,16 +76,16 @@ func TestSetRenewingForALength(t *testing.T) {
 		s.clock.SetRenewing(l, true, lease)
 		s.until(25 * time.Second)
 		s.wantSent(l, 5*time.Second, 15*time.Second, 25*time.Second) // a third of the 12 s was over
-		s.clock.SetRenewing(l, true, time.Second)                    // it is already
+		s.clock.SetRenewing(l, true, 2*lease)                        // longer from the next time on
+		s.until(36 * time.Second)
 		s.clock.SetRenewing(l, false, time.Second)
 		s.until(time.Hour)
-		if _, asks := s.sent(l); !slices.Equal(asks, []time.Duration{lease, lease, lease}) {
-			t.Errorf("asked for %v, want %v each time", asks, lease)
+		if _, asks := s.sent(l); !slices.Equal(asks, []time.Duration{lease, lease, lease, 2 * lease}) {
+			t.Errorf("asked for %v, want %v three times, and then twice as much", asks, lease)
 		}
-		if l.Length != lease {
-			t.Errorf("the length is %v, want %v", l.Length, lease)
+		if l.Length != 2*lease {
+			t.Errorf("the length is %v, want %v", l.Length, 2*lease)
 		}
-		s.wantTold(l, at(25*time.Second+trusted), nil)
 	})
 }
 

@@ -16,8 +16,8 @@ func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
 	}
 	in := bridge.OpenLock(l)
 	kind, spec, had := in.Kind, *in.Spec, in.Spec.Wish()
-	wish, err := bridge.Wish(opts)
-	if !wish.HasLease {
+	wish, err := bridge.Wish(in.Spec.Client().Server, opts)
+	if wish.Lease == 0 { // neither a Lease nor a Watchdog
 		wish.Lease, wish.HasLease = had.Lease, had.HasLease
 	}
 	wish.AtLeast, wish.MaxHold = max(wish.AtLeast, had.AtLeast), max(wish.MaxHold, had.MaxHold)
