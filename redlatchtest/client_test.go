@@ -3,6 +3,7 @@ package redlatchtest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,7 +68,7 @@ func TestLoseOfEachType(t *testing.T) {
 		return func(t *testing.T) error {
 			t.Helper()
 			return do(ctx, func(ctx context.Context) error {
-				Lose(context.WithValue(ctx, t, "below"))
+				Lose(redlatch.HoldFrom(context.WithValue(ctx, t, "below")))
 				cause := context.Cause(ctx) // at once
 				if !errors.Is(cause, redlatch.ErrLost) {
 					t.Errorf("the context has ended by %v", cause)
@@ -151,14 +152,14 @@ func TestLoseOfEachType(t *testing.T) {
 			})
 		}
 	}
-	for _, nothing := range []any{ctx, nil, "x"} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%v was lost", nothing)
-				}
-			}()
-			Lose(nothing)
-		}()
-	}
+}
+
+// A context without a hold is a mistake of the test that calls Lose, and its author wants to read which.
+func TestLoseSaysThatThereIsNoHold(t *testing.T) {
+	defer func() {
+		if said, _ := recover().(string); !strings.Contains(said, "HoldFrom") {
+			t.Errorf("it said %q", said)
+		}
+	}()
+	Lose(redlatch.HoldFrom(context.Background()))
 }

@@ -1,7 +1,6 @@
 package redlatchtest
 
 import (
-	"context"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -17,33 +16,19 @@ import (
 const patience = 10 * time.Second
 
 // Lose takes a lock or a permit away without telling its holder, as the death of a server or an operator's DEL would. It
-// returns when the holder knows of the loss: the context of the hold has ended, and so has the context that was given to
-// Lose. If the holder is in a synctest bubble, call Lose inside that bubble.
+// returns when the holder knows of the loss: the context of the hold has ended. If the holder is in a synctest bubble, call
+// Lose inside that bubble.
 //
-// held is a *redlatch.Hold, or a context that descends from one, such
-// as the context in Do. Of several locks or permits all are lost. A lost permit is free. Of a context the innermost hold is
-// lost. The client may have any driver. Others that share the lock, such as another reader, lose it, too, and are told
-// later, as after a DEL. Nobody waits for the loss of a permit that was detached: its holder learns of the loss when it
-// uses the permit's id.
+// Where there is only a context, such as the one in Do, redlatch.HoldFrom returns its innermost hold. Of several locks or
+// permits all are lost. A lost permit is free. The client may have any driver. Others that share the lock, such as another
+// reader, lose it, too, and are told later, as after a DEL. Nobody waits for the loss of a permit that was detached: its
+// holder learns of the loss when it uses the permit's id.
 //
-// Lose panics if held is neither, and if no server of this package has it in its database 0. It also panics if
-// the holder has not noticed the loss after 10 seconds. The holder cannot notice it while the server is stopped or
-// paused.
-func Lose(held any) {
-	if ctx, ok := held.(context.Context); ok {
-		h := redlatch.HoldFrom(ctx)
-		if h == nil {
-			panic("redlatchtest: the context descends from no hold")
-		}
-		Lose(h)
-		if done := ctx.Done(); done != nil && h.Err() != nil { // it may be one that outlives the hold
-			await(done, "a context")
-		}
-		return
-	}
-	h, ok := held.(*redlatch.Hold)
-	if !ok {
-		panic(fmt.Sprintf("redlatchtest: a %T is nothing that can be lost", held))
+// Lose panics if h is nil, and if no server of this package has it in its database 0. It also panics if the holder has not
+// noticed the loss after 10 seconds. The holder cannot notice it while the server is stopped or paused.
+func Lose(h *redlatch.Hold) {
+	if h == nil {
+		panic("redlatchtest: there is no hold to lose: HoldFrom returns nil for a context that descends from none")
 	}
 	members := h.Members()
 	for _, m := range members { // before any holder can notice: it would release the rest

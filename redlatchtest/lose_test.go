@@ -66,7 +66,7 @@ func TestLoseLeavesTheServersOfOtherBubblesAlone(t *testing.T) {
 }
 
 // lostWithin has a client of any driver lose something, and checks that it knows soon.
-func lostWithin(t *testing.T, limit time.Duration, h interface{ Err() error }) {
+func lostWithin(t *testing.T, limit time.Duration, h *redlatch.Hold) {
 	t.Helper()
 	start := time.Now()
 	Lose(h)
@@ -156,9 +156,9 @@ func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := semaphore.NewExpirable(c, "s", 1, redlatch.Lease(time.Hour))
-		for name, lost := range map[string]func(p *redlatch.Hold) any{
-			"itself":      func(p *redlatch.Hold) any { return p },
-			"its context": func(p *redlatch.Hold) any { return p.Context() },
+		for name, lost := range map[string]func(p *redlatch.Hold) *redlatch.Hold{
+			"itself":      func(p *redlatch.Hold) *redlatch.Hold { return p },
+			"its context": func(p *redlatch.Hold) *redlatch.Hold { return redlatch.HoldFrom(p.Context()) },
 		} {
 			p, err := s.Acquire(outer.Context(), 1)
 			if err != nil {
@@ -187,7 +187,7 @@ func TestLoseOfSeveralTakesAllBeforeTheHolderReacts(t *testing.T) {
 	for range 20 {
 		c := NewClient(t, redlatch.Config{})
 		err := semaphore.NewExpirable(c, "s", 3).Do(t.Context(), 3, func(ctx context.Context) error {
-			Lose(ctx)
+			Lose(redlatch.HoldFrom(ctx))
 			return nil
 		})
 		if !errors.Is(err, redlatch.ErrLost) {
