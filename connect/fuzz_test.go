@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/redlatch/redlatch"
 )
 
 // Whatever Parse accepts, it says the same of when it is asked again, when it is shown, and when somebody else reads it.
@@ -27,7 +29,7 @@ func FuzzParse(f *testing.F) {
 		if s.TLS != nil {
 			s.TLS.CAFile, s.TLS.CertFile, s.TLS.KeyFile = "", "", "" // there are no such files
 		}
-		if p, err := s.Plan(); err != nil || len(p.Addresses) == 0 {
+		if p, err := s.Plan(redlatch.Config{}); err != nil || len(p.Addresses) == 0 {
 			t.Fatalf("%q: no options: %v", text, err)
 		}
 	})

@@ -11,24 +11,19 @@ import (
 )
 
 // Open is the part that OpenSettings of each driver's package has in common. It
-// completes cfg with s.Config, logs s.Warnings, makes the plan, and has dial make
-// the driver of it. The client closes a driver that is an io.Closer, and so does
+// logs the warnings, has dial make the driver, and returns a client with the
+// plan's Config. The client closes a driver that is an io.Closer, and so does
 // Open if there is no client.
 //
-// Errors are those of Plan, of dial, without the credentials that they may
-// contain, and of redlatch.New.
-func Open(s Settings, cfg redlatch.Config, dial func(Plan) (driver.Redis, error)) (*redlatch.Client, error) {
-	s.Config = s.complete(cfg)
-	p, err := s.Plan()
+// Errors are those of dial, without the credentials that they may contain, and
+// of redlatch.New.
+func (p Plan) Open(dial func() (driver.Redis, error)) (*redlatch.Client, error) {
+	p.logWarnings()
+	d, err := dial()
 	if err != nil {
-		return nil, err
+		return nil, p.refused(err)
 	}
-	s.logWarnings()
-	d, err := dial(p)
-	if err != nil {
-		return nil, p.Refused(err)
-	}
-	client, err := redlatch.New(d, s.Config)
+	client, err := redlatch.New(d, p.Config)
 	if err != nil {
 		if d, ok := d.(io.Closer); ok {
 			_ = d.Close() // why there is no client is told

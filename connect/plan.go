@@ -10,12 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/mask"
 )
 
 // A Plan has settings that fit together, with the files of TLS read and the defaults
 // filled in. The packages of drivers make the options of their client from it.
-// A program with a client library of its own can do the same.
+// A program with a client library of its own can do the same. Its Config is the whole
+// one of the client.
 type Plan struct {
 	Settings
 	Secure *tls.Config   // nil for connections in the clear
@@ -26,8 +28,9 @@ type Plan struct {
 }
 
 // Plan reads the files of TLS, and refuses settings that contradict each other. It sends nothing
-// to a server.
-func (s Settings) Plan() (Plan, error) {
+// to a server. What cfg leaves zero is as s.Config says.
+func (s Settings) Plan(cfg redlatch.Config) (Plan, error) {
+	s.Config = s.complete(cfg)
 	secure, err := s.TLS.config()
 	switch {
 	case err != nil:
@@ -53,16 +56,9 @@ func (s Settings) Plan() (Plan, error) {
 	}, nil
 }
 
-// Check returns the error that Plan returns: about a file that is not there or cannot be read, or about settings that
-// contradict each other.
-func (s Settings) Check() error {
-	_, err := s.Plan()
-	return err
-}
-
-// Refused returns the error of a client library that refuses the options, without the credentials that the error may
+// refused returns the error of a client library that refuses the options, without the credentials that the error may
 // contain.
-func (p Plan) Refused(err error) error {
+func (p Plan) refused(err error) error {
 	return fmt.Errorf("connect: %s: %w", strings.Join(p.Addresses, ","), mask.Error(err, p.secrets()...))
 }
 

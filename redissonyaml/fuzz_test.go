@@ -42,7 +42,7 @@ func FuzzParse(f *testing.F) {
 		if s.TLS != nil {
 			s.TLS.Keystore, s.TLS.Truststore = "", "" // which Go cannot read
 		}
-		if _, err := s.Plan(); err != nil {
+		if _, err := s.Plan(redlatch.Config{}); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 		// A file has whole milliseconds; a third of some is none.

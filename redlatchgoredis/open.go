@@ -41,11 +41,15 @@ func Open(rawURL string, cfg redlatch.Config, opts ...Option) (*redlatch.Client,
 // go-redis calls no function for the credentials of sentinels, so settings with SentinelCredentials are
 // refused. It has no setting for how often a topology is read again, so Settings.Refresh has no effect.
 func OpenSettings(s connect.Settings, cfg redlatch.Config, opts ...Option) (*redlatch.Client, error) {
-	if err := check(s); err != nil {
+	p, err := s.Plan(cfg)
+	if err != nil {
 		return nil, err
 	}
-	return connect.Open(s, cfg, func(p connect.Plan) (driver.Redis, error) {
-		rdb := newClient(p)
+	return p.Open(func() (driver.Redis, error) {
+		rdb, err := NewClient(p)
+		if err != nil {
+			return nil, err
+		}
 		return opened{Use(rdb, opts...), rdb}, nil
 	})
 }
@@ -59,30 +63,14 @@ var errClusterDatabase = errors.New("redlatchgoredis: go-redis knows no database
 const mostOfContexts = 3 * time.Second
 
 // NewClient returns a client of go-redis like the one that Open makes, for a program that sends other requests through
-// it, too, and gives it to [Use]. It reads the files of TLS.
-func NewClient(s connect.Settings) (redis.UniversalClient, error) {
-	p, err := s.Plan()
-	if err == nil {
-		err = check(s)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return newClient(p), nil
-}
-
-// check refuses what go-redis cannot do.
-func check(s connect.Settings) error {
+// it, too, and gives it to [Use]. [connect.Settings.Plan] makes the plan. It refuses what go-redis cannot do.
+func NewClient(p connect.Plan) (redis.UniversalClient, error) {
 	switch {
-	case s.SentinelCredentials != nil:
-		return errSentinelCredentials
-	case s.Mode == connect.Cluster && s.Database != 0:
-		return errClusterDatabase
+	case p.SentinelCredentials != nil:
+		return nil, errSentinelCredentials
+	case p.Mode == connect.Cluster && p.Database != 0:
+		return nil, errClusterDatabase
 	}
-	return nil
-}
-
-func newClient(p connect.Plan) redis.UniversalClient {
 	// Finding a connection and using it are two steps, which together last for Script at most.
 	dial, step := min(p.Dial, p.Script/2), p.Script/2
 	contexts := p.Script <= mostOfContexts
@@ -106,13 +94,13 @@ func newClient(p connect.Plan) redis.UniversalClient {
 	}
 	switch p.Mode {
 	case connect.Sentinel:
-		return redis.NewFailoverClient(all.Failover())
+		return redis.NewFailoverClient(all.Failover()), nil
 	case connect.Cluster:
-		return redis.NewClusterClient(all.Cluster())
+		return redis.NewClusterClient(all.Cluster()), nil
 	}
 	one := all.Simple()
 	if p.Unix {
 		one.Network = "unix"
 	}
-	return redis.NewClient(one)
+	return redis.NewClient(one), nil
 }

@@ -14,7 +14,7 @@ func TestADatabaseOfAClusterIsRefused(t *testing.T) {
 	if _, err := Open("redis+cluster://127.0.0.1:1/3", redlatch.Config{}); !errors.Is(err, errClusterDatabase) {
 		t.Errorf("got %v", err)
 	}
-	rdb, err := NewClient(connect.Settings{Mode: connect.Cluster, Addresses: []string{"127.0.0.1:1"}})
+	rdb, err := NewClient(connect.Plan{Settings: connect.Settings{Mode: connect.Cluster, Addresses: []string{"127.0.0.1:1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,11 @@ func TestAScriptHasTheTimeThatSettingsSay(t *testing.T) {
 	for _, want := range []time.Duration{300 * time.Millisecond, 3 * time.Second, 4 * time.Second, 10 * time.Second} {
 		for _, s := range []connect.Settings{{}, {Mode: connect.Cluster}, {Mode: connect.Sentinel, MasterName: "m"}, {DialTimeout: 100 * time.Millisecond}} {
 			s.Addresses, s.Timeout = []string{"127.0.0.1:1"}, want
-			rdb, err := NewClient(s)
+			p, err := s.Plan(redlatch.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rdb, err := NewClient(p)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,8 @@ import (
 	"log"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
@@ -24,4 +26,26 @@ func Example() {
 	if err != nil {
 		log.Print(err)
 	}
+}
+
+// A client as Open makes it, but for one option of rueidis.
+func ExampleOptions() {
+	settings, err := connect.Parse("redis://localhost:6379")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	plan, err := settings.Plan(redlatch.Config{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	options := redlatchrueidis.Options(plan)
+	options.PipelineMultiplex = -1 // one connection for all requests
+	locks, err := plan.Open(func() (driver.Redis, error) { return redlatchrueidis.New(options) })
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer locks.Close()
 }

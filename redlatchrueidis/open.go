@@ -29,21 +29,17 @@ func Open(rawURL string, cfg redlatch.Config) (*redlatch.Client, error) {
 // OpenSettings does what Open does, with settings. It reads the files of TLS. What cfg leaves zero is
 // as s.Config says.
 func OpenSettings(s connect.Settings, cfg redlatch.Config) (*redlatch.Client, error) {
-	return connect.Open(s, cfg, func(p connect.Plan) (driver.Redis, error) { return New(options(p)) })
+	p, err := s.Plan(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return p.Open(func() (driver.Redis, error) { return New(Options(p)) })
 }
 
 // Options returns the options with which Open makes its driver, for a program that
-// changes some of them before it calls [New], or that uses rueidis itself. It reads the
-// files of TLS.
-func Options(s connect.Settings) (rueidis.ClientOption, error) {
-	p, err := s.Plan()
-	if err != nil {
-		return rueidis.ClientOption{}, err
-	}
-	return options(p), nil
-}
-
-func options(p connect.Plan) rueidis.ClientOption {
+// changes some of them before it calls [New], or that uses rueidis itself.
+// [connect.Settings.Plan] makes the plan.
+func Options(p connect.Plan) rueidis.ClientOption {
 	opt := rueidis.ClientOption{
 		InitAddress:      p.Addresses,
 		Username:         p.User,

@@ -8,6 +8,8 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/redlatchvalkey"
 )
 
@@ -39,6 +41,28 @@ func ExampleUse() {
 	defer client.Close()
 
 	locks, err := redlatch.New(redlatchvalkey.Use(client, options), redlatch.Config{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer locks.Close()
+}
+
+// A client as Open makes it, but for one option of valkey-go.
+func ExampleOptions() {
+	settings, err := connect.Parse("redis://localhost:6379")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	plan, err := settings.Plan(redlatch.Config{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	options := redlatchvalkey.Options(plan)
+	options.PipelineMultiplex = -1 // one connection for all requests
+	locks, err := plan.Open(func() (driver.Redis, error) { return redlatchvalkey.New(options) })
 	if err != nil {
 		log.Print(err)
 		return

@@ -60,7 +60,7 @@ The exit code is 1 if acquire did not get the lock.`,
 		if err := unread(os.Stdout); err != nil {
 			return err
 		}
-		client, closeAll, err := a.client(redlatch.Config{WatchdogTimeout: watchdog})
+		client, closeAll, err := a.client(redlatch.Config{})
 		if err != nil {
 			return err
 		}

@@ -88,14 +88,14 @@ The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 			}
 			a.server.config = args[0]
 		}
-		s, err := a.settings()
+		p, err := a.plan(redlatch.Config{})
 		if err != nil {
-			for _, w := range s.Warnings {
+			for _, w := range p.Warnings {
 				a.ui.note("warning: %v", w)
 			}
 			return err
 		}
-		c := configOf(s)
+		c := configOf(p)
 		c.Prefix = a.server.prefix
 		if asJSON() {
 			return written(a.ui.json(c))
@@ -105,31 +105,30 @@ The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 	return cmd
 }
 
-func configOf(s connect.Settings) *configJSON {
-	lease := cmp.Or(s.Config.WatchdogTimeout, watchdog)
+func configOf(p connect.Plan) *configJSON {
 	c := &configJSON{
-		URL: s.String(), Mode: s.Mode.String(), Addresses: s.Addresses, MasterName: s.MasterName, Database: s.Database,
-		User: s.User, Password: s.Password.String(), SentinelUser: s.SentinelUser, SentinelPassword: s.SentinelPassword.String(),
-		ClientName: s.ClientName, Protocol: 3,
-		DialTimeout:  cmp.Or(s.DialTimeout, connect.DefaultTimeout).Milliseconds(),
-		Timeout:      cmp.Or(s.Timeout, min(connect.DefaultTimeout, lease/3)).Milliseconds(),
-		Watchdog:     lease.Milliseconds(),
-		FairLockWait: cmp.Or(s.Config.Redisson.FairLockWaitTimeout, wire.DefaultFairWait).Milliseconds(),
-		PubSub:       s.Config.Redisson.PubSub.String(),
-		Acks:         s.Config.Acks.String(),
-		AckTimeout:   cmp.Or(s.Config.AckTimeout, time.Second).Milliseconds(),
+		URL: p.String(), Mode: p.Mode.String(), Addresses: p.Addresses, MasterName: p.MasterName, Database: p.Database,
+		User: p.User, Password: p.Password.String(), SentinelUser: p.SentinelUser, SentinelPassword: p.SentinelPassword.String(),
+		ClientName: p.ClientName, Protocol: 3,
+		DialTimeout:  p.Dial.Milliseconds(),
+		Timeout:      p.Script.Milliseconds(),
+		Watchdog:     p.Config.WatchdogTimeout.Milliseconds(),
+		FairLockWait: cmp.Or(p.Config.Redisson.FairLockWaitTimeout, wire.DefaultFairWait).Milliseconds(),
+		PubSub:       p.Config.Redisson.PubSub.String(),
+		Acks:         p.Config.Acks.String(),
+		AckTimeout:   cmp.Or(p.Config.AckTimeout, time.Second).Milliseconds(),
 		Warnings:     []warningJSON{},
 	}
-	if s.RESP2 {
+	if p.RESP2 {
 		c.Protocol = 2
 	}
-	if t := s.TLS; t != nil {
+	if t := p.TLS; t != nil {
 		c.TLS = &tlsJSON{CACert: t.CAFile, Cert: t.CertFile, Key: t.KeyFile, SNI: t.ServerName, MinVersion: "1.2", Verify: t.Verify.String()}
 		if t.MinVersion == tls.VersionTLS13 {
 			c.TLS.MinVersion = "1.3"
 		}
 	}
-	for _, w := range s.Warnings {
+	for _, w := range p.Warnings {
 		c.Warnings = append(c.Warnings, warningJSON{w.Line, w.Key, w.Text})
 	}
 	return c

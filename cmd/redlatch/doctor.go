@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
 	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/internal/overview"
@@ -78,15 +79,15 @@ there is a problem.`,
 
 // examine connects and looks.
 func (a *app) examine(ctx context.Context, opt doctor.Options) (doctor.Report, error) {
-	settings, err := a.settings()
+	p, err := a.plan(redlatch.Config{})
 	if err != nil {
 		return doctor.Report{}, err
 	}
-	client, mask, err := rawClient(settings)
+	client, mask, err := rawClient(p)
 	if err != nil {
 		return doctor.Report{}, answered(err)
 	}
-	opt.Database = settings.Database
+	opt.Database = p.Database
 	defer client.Close()
 	servers, err := doctor.Servers(ctx, client, a.shownAddress(), mask)
 	if err != nil {
@@ -105,11 +106,8 @@ func answered(err error) error {
 }
 
 // rawClient connects for commands that are no scripts. Mask hides credentials.
-func rawClient(settings connect.Settings) (client rueidis.Client, mask func(string) string, err error) {
-	option, err := redlatchrueidis.Options(settings)
-	if err != nil {
-		return nil, nil, &failure{code: exitConfig, err: err}
-	}
+func rawClient(p connect.Plan) (client rueidis.Client, mask func(string) string, err error) {
+	option := redlatchrueidis.Options(p)
 	mask = func(text string) string { return connect.Mask(text, option.Password, option.Sentinel.Password) }
 	option.DisableRetry = true
 	option.PipelineMultiplex = -1

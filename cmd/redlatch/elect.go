@@ -80,9 +80,7 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := e.client(redlatch.Config{
-		WatchdogTimeout: watchdog, Identity: redlatch.Identity{Name: identityOf(e.argv[0])},
-	})
+	client, closeAll, err := e.client(redlatch.Config{Identity: redlatch.Identity{Name: identityOf(e.argv[0])}})
 	if err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := r.clients(redlatch.Config{WatchdogTimeout: watchdog, Identity: redlatch.Identity{Name: identityOf(r.argv[0])}})
+	client, closeAll, err := r.clients(redlatch.Config{Identity: redlatch.Identity{Name: identityOf(r.argv[0])}})
 	if err != nil {
 		return err
 	}

@@ -61,24 +61,28 @@ func (s *endpoint) checkPrefix() error {
 	return nil
 }
 
-// settings returns what the command line, the environment and the file say.
-func (a *app) settings() (connect.Settings, error) {
+// plan returns what the command line, the environment and the file say, and cfg before the file. After an error it has
+// no more than the warnings about the file.
+func (a *app) plan(cfg redlatch.Config) (connect.Plan, error) {
 	s, err := a.parse()
+	known := connect.Plan{Settings: connect.Settings{Warnings: s.Warnings}}
 	if err != nil {
-		return s, err
+		return known, err
 	}
 	if err := a.server.checkPrefix(); err != nil {
-		return s, err
+		return known, err
 	}
 	a.ui.hide(string(s.Password), string(s.SentinelPassword)) // users have names that are also those of locks
 	if err := a.server.secureSettings(&s); err != nil {
-		return s, err
+		return known, err
 	}
-	if err := s.Check(); err != nil {
-		return s, &failure{code: exitConfig, err: err, hint: tlsHint(s)}
+	p, err := s.Plan(cfg)
+	if err != nil {
+		return known, &failure{code: exitConfig, err: err, hint: tlsHint(s)}
 	}
+	p.Config.WatchdogTimeout = cmp.Or(p.Config.WatchdogTimeout, watchdog)
 	a.shown = s.String()
-	return s, nil
+	return p, nil
 }
 
 func (a *app) parse() (connect.Settings, error) {
@@ -143,26 +147,22 @@ func tlsHint(s connect.Settings) string {
 	return "the files for TLS are those of --cacert, --cert and --key"
 }
 
-// shownAddress is the server's, when settings has found it.
+// shownAddress is the server's, when there is a plan.
 func (a *app) shownAddress() string { return a.shown }
 
 // client connects to the server. Call close at the end.
 func (a *app) client(cfg redlatch.Config) (client *redlatch.Client, closeAll func(), err error) {
-	settings, err := a.settings() // config check shows the warnings
-	if err != nil {
-		return nil, nil, err
-	}
-	cfg.WatchdogTimeout = cmp.Or(settings.Config.WatchdogTimeout, cfg.WatchdogTimeout)
-	a.watchdog = cfg.WatchdogTimeout
 	if a.server.outage.set {
 		cfg.OutageTimeout = max(a.server.outage.Duration, time.Millisecond) // 0 would be the default
 	}
 	cfg.Prefix = a.server.prefix
-	client, err = connect.Open(settings, cfg, func(connect.Plan) (driver.Redis, error) {
-		opt, err := redlatchrueidis.Options(settings)
-		if err != nil {
-			return nil, err
-		}
+	p, err := a.plan(cfg) // config check shows the warnings
+	if err != nil {
+		return nil, nil, err
+	}
+	a.watchdog = p.Config.WatchdogTimeout
+	client, err = p.Open(func() (driver.Redis, error) {
+		opt := redlatchrueidis.Options(p)
 		// One lock needs one connection, and not half a megabyte to read it.
 		opt.PipelineMultiplex = -1
 		opt.ReadBufferEachConn, opt.WriteBufferEachConn = 16<<10, 16<<10

@@ -259,14 +259,14 @@ func TestTLSFiles(t *testing.T) {
 		{connect.TLS{MinVersion: 0x0302}, "before 1.2"},
 		{connect.TLS{Verify: 7}, "Verification(7)"},
 	} {
-		err := connect.Settings{Addresses: []string{"h:1"}, TLS: &tc.tls}.Check()
+		_, err := connect.Settings{Addresses: []string{"h:1"}, TLS: &tc.tls}.Plan(redlatch.Config{})
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%+v: %v, want %q", tc.tls, err, tc.want)
 		}
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestPlanRefusesWhatContradictsItself(t *testing.T) {
 	for _, tc := range []struct {
 		s    connect.Settings
 		want string
@@ -279,7 +279,7 @@ func TestCheck(t *testing.T) {
 		{connect.Settings{Addresses: []string{"/s"}, TLS: &connect.TLS{}}, "no TLS through a Unix socket"},
 		{connect.Settings{Addresses: []string{"h:1"}, Mode: 7}, "Mode(7)"},
 	} {
-		if err := tc.s.Check(); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+		if _, err := tc.s.Plan(redlatch.Config{}); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%v: %v, want %q", tc.s, err, tc.want)
 		}
 	}
