@@ -39,15 +39,11 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	redis, err := embedded.Start()
+	processes, stop, err := embedded.Clients(3)
 	if err != nil {
 		return err
 	}
-	defer redis.Stop()
-	processes, err := redis.Clients(3)
-	if err != nil {
-		return err
-	}
+	defer stop()
 	var calls atomic.Int32
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
 	defer api.Close()

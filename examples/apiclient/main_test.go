@@ -19,15 +19,11 @@ func TestMain(m *testing.M) {
 
 // A body whose request is refused is closed, as http.RoundTripper wants it: else a file or a pipe behind it stays open.
 func TestARefusedRequestClosesItsBody(t *testing.T) {
-	redis, err := embedded.Start()
+	processes, stop, err := embedded.Clients(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer redis.Stop()
-	processes, err := redis.Clients(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	body := &closable{Reader: strings.NewReader("text")}

@@ -11,7 +11,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"sync"
+	"sync/atomic"
 
 	_ "github.com/ncruces/go-sqlite3/driver" // the database of this example
 	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
@@ -57,15 +57,11 @@ func (s *shop) write(ctx context.Context, id, price int, between func()) error {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	redis, err := embedded.Start()
+	clients, stop, err := embedded.Clients(3)
 	if err != nil {
 		return err
 	}
-	defer redis.Stop()
-	clients, err := redis.Clients(3)
-	if err != nil {
-		return err
-	}
+	defer stop()
 	db, err := sql.Open("sqlite3", "file:/prices?vfs=memdb")
 	if err != nil {
 		return err
@@ -81,21 +77,18 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 
 	// Each write sets the price to the number of the version that it makes, under the lock.
-	var mu sync.Mutex
-	reads, torn := 0, 0
+	const count = 60
+	var torn atomic.Int32
 	g, readers := errgroup.WithContext(ctx)
-	for i := range 60 {
+	for i := range count {
 		s := shops[i%len(shops)]
 		g.Go(func() error {
 			if i%10 == 0 {
 				return s.raise(readers)
 			}
 			price, version, err := s.read(readers, 7)
-			mu.Lock()
-			defer mu.Unlock()
-			reads++
 			if price != version {
-				torn++
+				torn.Add(1)
 			}
 			return err
 		})
@@ -107,9 +100,9 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "%d reads and %d writes of 3 replicas: %d reads saw half of a write\n", reads, version, torn)
-	if torn > 0 || price != 6 {
-		return fmt.Errorf("%d torn reads, and the price is %d", torn, price)
+	_, _ = fmt.Fprintf(out, "%d reads and %d writes of 3 replicas: %d reads saw half of a write\n", count-version, version, torn.Load())
+	if torn.Load() > 0 || price != 6 {
+		return fmt.Errorf("%d torn reads, and the price is %d", torn.Load(), price)
 	}
 
 	// A writer is paused for so long that its lock is taken away, and another one has written when it wakes.
@@ -133,12 +126,9 @@ func run(ctx context.Context, out io.Writer) error {
 
 // raise sets the price to the number of the version that this makes.
 func (s *shop) raise(ctx context.Context) error {
-	hold, err := s.lock(7).Write().Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = hold.Release(ctx) }()
-	return prices.Update(hold.Context(), s.db, 7, hold.Token(), "price = version + 1, version = version + 1")
+	return s.lock(7).Write().Do(ctx, func(ctx context.Context) error {
+		return prices.Update(ctx, s.db, 7, redlatch.HoldFrom(ctx).Token(), "price = version + 1, version = version + 1")
+	})
 }
 
 func main() {

@@ -30,15 +30,11 @@ func atNight(ctx context.Context, locks *redlatch.Client, night string, report f
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	redis, err := embedded.Start()
+	replicas, stop, err := embedded.Clients(3)
 	if err != nil {
 		return err
 	}
-	defer redis.Stop()
-	replicas, err := redis.Clients(3)
-	if err != nil {
-		return err
-	}
+	defer stop()
 	today, written := time.Now(), 0
 	for i := range 3 {
 		night := today.AddDate(0, 0, i).Format(time.DateOnly)

@@ -48,36 +48,20 @@ func (s *shop) ship(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// end is what a replica does at SIGTERM. The requests in flight come to their end first: they may still want a lock.
-func end(server *http.Server, locks *redlatch.Client) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	return errors.Join(server.Shutdown(ctx), locks.Shutdown(ctx))
-}
-
 // A warehouse is what must not do two things to one order at a time. It notices.
 type warehouse struct {
-	mu     sync.Mutex
-	at     map[string]bool
-	twice  int
-	parcel atomic.Int32
+	at             sync.Map // the orders that are being shipped
+	twice, parcels atomic.Int32
 }
 
 func (w *warehouse) ship(ctx context.Context, id string) error {
-	w.mu.Lock()
-	if w.at[id] {
-		w.twice++
+	if _, there := w.at.LoadOrStore(id, true); there {
+		w.twice.Add(1)
 	}
-	w.at[id] = true
-	w.mu.Unlock()
-	defer func() {
-		w.mu.Lock()
-		delete(w.at, id)
-		w.mu.Unlock()
-	}()
+	defer w.at.Delete(id)
 	select {
 	case <-time.After(100 * time.Millisecond): // the work
-		w.parcel.Add(1)
+		w.parcels.Add(1)
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -85,34 +69,29 @@ func (w *warehouse) ship(ctx context.Context, id string) error {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	redis, err := embedded.Start()
+	clients, stop, err := embedded.Clients(2)
 	if err != nil {
 		return err
 	}
-	defer redis.Stop()
-	clients, err := redis.Clients(2)
-	if err != nil {
-		return err
-	}
-	w := &warehouse{at: map[string]bool{}}
-	var urls []string
-	servers := make([]*http.Server, len(clients))
+	defer stop()
+	w := &warehouse{}
+	servers := make([]*httptest.Server, len(clients))
 	for i, c := range clients {
 		mux := http.NewServeMux()
 		mux.HandleFunc("POST /orders/{id}/ship", (&shop{c, w}).ship)
-		server := httptest.NewServer(mux)
-		defer server.Close()
-		servers[i] = server.Config
-		urls = append(urls, server.URL)
+		servers[i] = httptest.NewServer(mux)
+		defer servers[i].Close()
 	}
 
-	var shipped, again atomic.Int32
+	const count = 60
+	var shipped atomic.Int32
 	var refusal atomic.Value // the last answer that told somebody to come again
 	defer http.DefaultClient.CloseIdleConnections()
-	g, ctx := errgroup.WithContext(ctx)
-	for i := range 60 {
+	g, requests := errgroup.WithContext(ctx)
+	for i := range count {
 		g.Go(func() error {
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s/orders/%d/ship", urls[i%2], i%5), nil)
+			url := fmt.Sprintf("%s/orders/%d/ship", servers[i%2].URL, i%5)
+			r, err := http.NewRequestWithContext(requests, http.MethodPost, url, nil)
 			if err != nil {
 				return err
 			}
@@ -121,34 +100,34 @@ func run(ctx context.Context, out io.Writer) error {
 				return err
 			}
 			defer func() { _ = answer.Body.Close() }()
-			if answer.StatusCode == http.StatusNoContent {
-				shipped.Add(1)
-				return nil
-			}
 			text, _ := io.ReadAll(answer.Body)
-			said := fmt.Sprintf("%s: %s", answer.Status, text)
-			if answer.StatusCode != http.StatusConflict && answer.StatusCode != http.StatusServiceUnavailable {
-				return errors.New(said)
+			switch answer.StatusCode {
+			case http.StatusNoContent:
+				shipped.Add(1)
+			case http.StatusConflict, http.StatusServiceUnavailable:
+				refusal.Store(fmt.Sprintf("%s: %s", answer.Status, text))
+			default:
+				return fmt.Errorf("%s: %s", answer.Status, text)
 			}
-			again.Add(1)
-			refusal.Store(said)
 			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	for i, server := range servers {
-		if err := end(server, clients[i]); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for i, c := range clients { // a replica at SIGTERM: requests in flight come to their end first, for they may still want a lock
+		if err := errors.Join(servers[i].Config.Shutdown(ctx), c.Shutdown(ctx)); err != nil {
 			return err
 		}
 	}
 	if shipped.Load() == 0 {
 		return fmt.Errorf("nothing was shipped: %v", refusal.Load())
 	}
-	_, _ = fmt.Fprintf(out, "60 requests for 5 orders at 2 replicas: %d shipped, %d told to come again\n", shipped.Load(), again.Load())
-	if w.twice > 0 || w.parcel.Load() != shipped.Load() {
-		return fmt.Errorf("%d orders were shipped by two at a time; %d parcels", w.twice, w.parcel.Load())
+	_, _ = fmt.Fprintf(out, "%d requests for 5 orders at 2 replicas: %d shipped, %d told to come again\n", count, shipped.Load(), count-shipped.Load())
+	if w.twice.Load() > 0 || w.parcels.Load() != shipped.Load() {
+		return fmt.Errorf("%d orders were shipped by two at a time; %d parcels", w.twice.Load(), w.parcels.Load())
 	}
 	_, _ = fmt.Fprintln(out, "no order was ever shipped by two at a time")
 	return nil

@@ -52,15 +52,11 @@ func work(ctx context.Context, locks *redlatch.Client, films chan string, encode
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	redis, err := embedded.Start()
+	processes, stop, err := embedded.Clients(2)
 	if err != nil {
 		return err
 	}
-	defer redis.Stop()
-	processes, err := redis.Clients(2)
-	if err != nil {
-		return err
-	}
+	defer stop()
 	const count = 24
 	films := make(chan string, count)
 	for i := range count {
@@ -68,7 +64,12 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	var working, done atomic.Int32
 	var tooMany atomic.Bool
-	half := make(chan struct{})
+	deploy := func() error { // what SIGTERM does to the first process
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		return processes[0].Shutdown(ctx)
+	}
+	g, group := errgroup.WithContext(ctx)
 	encode := func(ctx context.Context, _ string) error {
 		defer working.Add(-1)
 		if working.Add(1) > most {
@@ -81,29 +82,18 @@ func run(ctx context.Context, out io.Writer) error {
 		}
 		switch done.Add(1) {
 		case count / 2:
-			close(half)
+			g.Go(deploy)
 		case count:
 			close(films)
 		}
 		return nil
 	}
 
-	g, ctx := errgroup.WithContext(ctx)
 	for _, locks := range processes {
 		for range 4 {
-			g.Go(func() error { return work(ctx, locks, films, encode) })
+			g.Go(func() error { return work(group, locks, films, encode) })
 		}
 	}
-	g.Go(func() error { // a deploy: what SIGTERM does to the first process
-		select {
-		case <-half:
-		case <-ctx.Done():
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		return processes[0].Shutdown(ctx)
-	})
 	if err := g.Wait(); err != nil {
 		return err
 	}
