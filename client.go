@@ -83,7 +83,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	c.engines = bridge.Engines{
 		Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites,
 		Server: server, Twins: &twins.Names{}, Elections: &election.Elections{Server: server},
-		Hooks: &c.report.hooks, Observe: c.report.observe, Begin: c.report.observed, Campaign: c.campaign, EndedBy: endedBy,
+		Hooks: &c.report.hooks, Observed: c.report.observed, Campaign: c.campaign, EndedBy: endedBy,
 	}
 	e := &c.engines
 	c.blind.Server = server

@@ -47,18 +47,6 @@ func (a *acquisition) end(how hooks.Outcome, count int, err error) {
 	a.observers.AcquireEnd(a.ctx, &a.Acquisition, hooks.AcquireEnd{Waited: a.since.Sub(a.start), Outcome: how, Err: err, Count: count})
 }
 
-// observe has call acquire what nobody holds, and tells of it if anybody observes that.
-func (r *reporter) observe(ctx context.Context, of hooks.Acquisition, tries bool, call func(ctx context.Context) (handedOff bool, err error)) error {
-	if !r.hooks.Acquisitions.Load() || ctx == nil {
-		_, err := call(ctx)
-		return err
-	}
-	a := r.begin(ctx, of, tries)
-	handedOff, err := call(a.ctx)
-	a.end(success(handedOff, false), 0, err)
-	return err
-}
-
 // hold tells how it went with a lock.
 func (a *acquisition) hold(h *lock.Hold, err error) {
 	if err != nil {

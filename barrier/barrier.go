@@ -76,17 +76,15 @@ func (b *Barrier) Parties() int { return b.in.Parties }
 // A caller that leaves, or does not hear from the server, cannot know whether the
 // others have gone on at that moment.
 func (b *Barrier) Await(ctx context.Context) (int, error) {
-	index := -1
 	at := b.e.WaitSite()
-	of := hooks.Acquisition{Name: b.Name(), Kind: string(redlatch.KindBarrier)}
-	err := b.e.Observe(ctx, of, false, func(ctx context.Context) (_ bool, err error) {
-		if err := b.usable(ctx); err != nil {
-			return false, err
-		}
-		index, err = b.in.Await(ctx, at)
-		return false, b.explain(err)
-	})
-	return index, err
+	ctx, a := b.e.Begin(ctx, hooks.Acquisition{Name: b.Name(), Kind: string(redlatch.KindBarrier)}, false)
+	missing, err := -1, b.usable(ctx)
+	if err == nil {
+		missing, err = b.in.Await(ctx, at)
+		err = b.explain(err)
+	}
+	a.Counted(false, err)
+	return missing, err
 }
 
 // explain turns the end of a wait into the error that users see.

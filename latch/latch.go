@@ -105,17 +105,21 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 // all that ended with their context; waiting again with another one loses nothing.
 func (l *Latch) Wait(ctx context.Context) error {
 	at := l.e.WaitSite()
-	of := hooks.Acquisition{Name: l.Name(), Kind: string(redlatch.KindLatch)}
-	return l.e.Observe(ctx, of, false, func(ctx context.Context) (bool, error) {
-		if err := l.usable(ctx); err != nil {
-			return false, err
-		}
-		err := l.in.Wait(ctx, at)
-		if gaveUp, cause := request.GaveUp(err); gaveUp {
-			err = &redlatch.BusyError{Name: l.Name(), Kind: redlatch.KindLatch, Cause: cause}
-		}
-		return false, err
-	})
+	ctx, a := l.e.Begin(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(redlatch.KindLatch)}, false)
+	err := l.usable(ctx)
+	if err == nil {
+		err = l.explain(l.in.Wait(ctx, at))
+	}
+	a.Counted(false, err)
+	return err
+}
+
+// explain turns the end of a wait into the error that users see.
+func (l *Latch) explain(err error) error {
+	if gaveUp, cause := request.GaveUp(err); gaveUp {
+		return &redlatch.BusyError{Name: l.Name(), Kind: redlatch.KindLatch, Cause: cause}
+	}
+	return err
 }
 
 func (l *Latch) usable(ctx context.Context) error { return l.e.Usable(ctx, l.err) }

@@ -196,38 +196,42 @@ func (l *Limiter) TryAcquire(ctx context.Context, n int, wait time.Duration) err
 
 func (l *Limiter) take(ctx context.Context, n int, wait args.Patience, at callsite.Site) error {
 	until, once, bad := wait.End()
-	of := hooks.Acquisition{Name: l.Name(), Kind: string(redlatch.KindRateLimiter), N: n}
-	return l.e.Observe(ctx, of, once, func(ctx context.Context) (bool, error) {
-		if err := l.usable(ctx); err != nil {
-			return false, err
+	ctx, a := l.e.Begin(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(redlatch.KindRateLimiter), N: n}, once)
+	err := l.ask(ctx, ratequeue.Want{N: n, Once: once, Site: at}, until, bad)
+	a.Counted(false, err)
+	return err
+}
+
+// ask takes permits, unless something is bad about the call.
+func (l *Limiter) ask(ctx context.Context, want ratequeue.Want, until time.Time, bad error) error {
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
+	if err := checkPermits(want.N); err != nil {
+		return err
+	}
+	switch {
+	case bad != nil:
+		return bad
+	case ctx.Err() != nil:
+		return l.busy(0, request.ContextError(ctx))
+	}
+	tooMany := l.setsUp() && want.N > l.give.Permits // for the rate that this one brings, not for the one that there is
+	if l.setsUp() && !tooMany {
+		want.SetUp = func(asks *request.Trouble) error {
+			_, err := l.in.TrySet(context.Background(), inspect.Rate(l.give), asks)
+			return err
 		}
-		if err := checkPermits(n); err != nil {
-			return false, err
-		}
-		switch {
-		case bad != nil:
-			return false, bad
-		case ctx.Err() != nil:
-			return false, l.busy(0, request.ContextError(ctx))
-		}
-		want := ratequeue.Want{N: n, Once: once, Site: at}
-		tooMany := l.setsUp() && n > l.give.Permits // for the rate that this one brings, not for the one that there is
-		if l.setsUp() && !tooMany {
-			want.SetUp = func(asks *request.Trouble) error {
-				_, err := l.in.TrySet(context.Background(), inspect.Rate(l.give), asks)
-				return err
-			}
-		}
-		err := l.in.Take(ctx, want, until)
-		switch {
-		case !errors.Is(err, ratequeue.ErrNoRate):
-		case tooMany:
-			return false, invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", n, l.give.Permits)
-		case l.setsUp():
-			return false, l.noRate("to set it up did not help, so call SetRate")
-		}
-		return false, l.explain(err)
-	})
+	}
+	err := l.in.Take(ctx, want, until)
+	switch {
+	case !errors.Is(err, ratequeue.ErrNoRate):
+	case tooMany:
+		return invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", want.N, l.give.Permits)
+	case l.setsUp():
+		return l.noRate("to set it up did not help, so call SetRate")
+	}
+	return l.explain(err)
 }
 
 // explain turns what the engine says of the limiter into the error that users see.

@@ -119,19 +119,13 @@ func (s *Expirable) do(ctx context.Context, n int, wait args.Patience, f func(ct
 func (s *Expirable) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, *redlatch.Hold, error) {
 	until, once, bad := wait.End()
 	want := permit.Want{N: n, Lease: s.wish.Lease, HasLease: s.wish.HasLease, MaxHold: s.wish.MaxHold, Once: once, Permits: s.give, Until: until, Site: at}
-	var e bridge.Observed
-	if s.engines.Hooks.Acquisitions.Load() && ctx != nil {
-		e = s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindExpirable), N: n}, once)
-		ctx = e.Context()
-	}
+	ctx, a := s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindExpirable), N: n}, once)
 	ps, err := s.take(ctx, want, bad)
 	var hold *redlatch.Hold
 	if err == nil {
 		hold = holdOf(ps)
 	}
-	if e != nil {
-		e.Permits(ps, err)
-	}
+	a.Permits(ps, err)
 	return ctx, hold, err
 }
 

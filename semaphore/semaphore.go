@@ -132,27 +132,17 @@ func (s *Semaphore) do(ctx context.Context, n int, wait args.Patience, f func(ct
 
 // acquire returns the context with which the permits were acquired.
 func (s *Semaphore) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, error) {
-	if !s.engines.Hooks.Acquisitions.Load() || ctx == nil {
-		_, err := s.take(ctx, n, wait, at)
-		return ctx, err
-	}
-	_, once, _ := wait.End()
-	e := s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindSemaphore), N: n}, once)
-	handedOff, err := s.take(e.Context(), n, wait, at)
-	e.Counted(handedOff, err)
-	return e.Context(), err
-}
-
-// take acquires permits, unless something is bad about the call.
-func (s *Semaphore) take(ctx context.Context, n int, wait args.Patience, at callsite.Site) (handedOff bool, err error) {
 	until, once, err := wait.End()
-	if err != nil {
-		return false, err
+	ctx, a := s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindSemaphore), N: n}, once)
+	if err == nil {
+		err = s.usable(ctx, n)
 	}
-	if err := s.usable(ctx, n); err != nil {
-		return false, err
+	handedOff := false
+	if err == nil {
+		handedOff, err = s.in.Acquire(ctx, n, once, until, at)
 	}
-	return s.in.Acquire(ctx, n, once, until, at)
+	a.Counted(handedOff, err)
+	return ctx, err
 }
 
 // Release gives n permits back. It returns at once if anybody in this process

@@ -22,7 +22,7 @@ type excess struct {
 
 // oversized are they, exactly. Who makes one of them smaller writes the new number here, or removes its line.
 var oversized = map[string]excess{
-	"fields of internal/bridge.Engines": {18, "one engine for each family of types, and what the root alone can do for the packages beside it"},
+	"fields of internal/bridge.Engines": {17, "one engine for each family of types, and what the root alone can do for the packages beside it"},
 	"fields of connect.Settings":        {18, "a field is a setting, under the name by which users know it; in parts it would be harder to write and to read"},
 	"methods of drivertest.env":         {40, "the words of the contract's tests, which read as sentences because one value has them all"},
 	"fields of internal/lock.term":      {25, "the state of one owner id, all under one mutex: who changes one of them must see the others as they are"},

@@ -40,11 +40,8 @@ type Engines struct {
 	Census     *census.Census
 
 	Hooks *hooks.Set
-	// Observe has call acquire what nobody holds, and tells of it if anybody observes that. tries says that the call does
-	// not wait.
-	Observe func(ctx context.Context, of hooks.Acquisition, tries bool, call func(ctx context.Context) (handedOff bool, err error)) error
-	// Begin tells that an acquisition begins. It is for what somebody observes: see Hooks.Acquisitions.
-	Begin func(ctx context.Context, of hooks.Acquisition, tries bool) Observed
+	// Observed tells that an acquisition begins. Begin calls it if somebody observes acquisitions.
+	Observed func(ctx context.Context, of hooks.Acquisition, tries bool) Observed
 	// Campaign acquires a lock whose holder leads, and returns the context with which it was acquired. at is where.
 	Campaign func(ctx context.Context, of lock.Spec, at callsite.Site) (context.Context, election.Hold, error)
 	// EndedBy returns the error of the context that ended a call, if an error is that call's and the context did; else nil.
@@ -56,6 +53,32 @@ type Observed interface {
 	Context() context.Context
 	Counted(handedOff bool, err error)
 	Permits(ps []*permit.Permit, err error)
+}
+
+// Begin begins an acquisition of what has no Lock, and returns the context to go on with. tries says that it does not wait.
+func (e *Engines) Begin(ctx context.Context, of hooks.Acquisition, tries bool) (context.Context, Acquisition) {
+	if !e.Hooks.Acquisitions.Load() || ctx == nil {
+		return ctx, Acquisition{}
+	}
+	by := e.Observed(ctx, of, tries)
+	return by.Context(), Acquisition{by}
+}
+
+// An Acquisition has begun. One of its methods says how it went.
+type Acquisition struct{ by Observed } // nil: nobody observes it
+
+// Counted says how it went with what nobody holds.
+func (a Acquisition) Counted(handedOff bool, err error) {
+	if a.by != nil {
+		a.by.Counted(handedOff, err)
+	}
+}
+
+// Permits says how it went with permits that have leases.
+func (a Acquisition) Permits(ps []*permit.Permit, err error) {
+	if a.by != nil {
+		a.by.Permits(ps, err)
+	}
 }
 
 // Usable returns why a call about something with a name cannot go on: it has no context, the client is closed, or the name
