@@ -169,25 +169,22 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	return h.in.Extend(ctx, d)
 }
 
-// Detach hands a permit over by its id, which it returns: whoever has the id extends and releases it from now on, in
-// whatever process, and if nobody does, it is free again when its lease is over. It is for single permits acquired
-// with Lease: others, and locks, are ErrInvalid. Each of the Members of several permits can be detached. If the
-// permit is over, the error is that of Err. After an error nothing has changed, and Release is still to be called. A
-// second call returns the id again.
+// Detach hands a lock or permit over by its id, which it returns: whoever has the id extends and releases it from now
+// on (Lock.ExtendID, Lock.ReleaseID, semaphore.Expirable), in whatever process. Nobody renews it or tells of its loss:
+// it is free when its lease is over. It is for holds acquired with Lease. ErrInvalid are several locks, their members,
+// sides of a read-write lock, group locks, nested holds, and a MinHold that is not over. Several permits are detached
+// by their Members. If the hold is over, the error is Err's. After an error nothing has changed. Called again,
+// it returns the id.
 //
-// From then on the Hold is the id and nothing else, and may be dropped. Release and Extend do what those of the
-// semaphore.Expirable do with that id. Err returns nil and Context does not end until Release is called on this Hold:
-// not when the lease is over, when others release the permit, or with Close. Expires stays what it was;
-// semaphore.Expirable.LeaseLeft asks the server.
+// From then on the Hold is the id and nothing else, and may be dropped. To re-enter the lock with its context is
+// ErrNotHeld. Release, which Do calls, and Extend do what others do with the id. Err returns nil and Context does not end
+// until Release is called: not when the lease is over, when others release, or with Close. Expires does not change.
 func (h *Hold) Detach() (id string, err error) {
-	in, is := h.in.(*permit.Permit)
-	if _, several := h.in.(*permit.Several); several {
-		return "", errDetachSeveral
-	}
+	in, one := h.in.(interface{ Detach() error })
 	switch {
-	case !is:
-		return "", errDetachLock
-	case in.Kept():
+	case !one:
+		return "", errDetachSeveral
+	case h.in.Kept():
 		return "", errDetachKept
 	}
 	if err := in.Detach(); err != nil {
@@ -198,7 +195,6 @@ func (h *Hold) Detach() (id string, err error) {
 }
 
 var (
-	errDetachKept    = invalid.Errorf("redlatch: the watchdog keeps this permit, and nobody would once it is detached; acquire it with Lease, or release it")
-	errDetachSeveral = invalid.Errorf("redlatch: several permits have no id together; detach each of the Members")
-	errDetachLock    = invalid.Errorf("redlatch: Detach is for permits; a lock whose hold has a Lease can be released by its ID in another process: see Lock.ReleaseID")
+	errDetachKept    = invalid.Errorf("redlatch: the watchdog keeps this hold, and nobody would once it is detached; acquire it with Lease, or release it")
+	errDetachSeveral = invalid.Errorf("redlatch: several have no id together; detach each of the Members if they are permits, and acquire locks that are to be detached one by one")
 )

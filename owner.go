@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/args"
@@ -17,24 +16,22 @@ import (
 // this client may call Value on the contexts of its callers that wait, also just after such a call has returned.
 func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx) }
 
-// ReleaseID releases a lock that another process has acquired; id is the Hold.ID there. It is for one work
-// whose steps are processes of their own: the first one acquires the lock with a Lease and does not release it. Nor
-// does Close.
+// ReleaseID releases a lock by the id of a hold that was detached (Hold.Detach), or that is of another process: for one
+// work whose steps are processes of their own.
 // It returns ErrNotHeld, and changes nothing, if the lock is not that owner's any more. After a lost answer such a lock
-// counts as released by the first request: ReleaseID does not know how long the lease was. An owner of this very Client is
-// refused with ErrInvalid, and so are the sides of a read-write lock, group locks, and several locks as one.
+// counts as released by the first request: ReleaseID does not know how long the lease was. The id of a hold of this very
+// Client that was not detached is ErrInvalid, and so are sides of a read-write lock, group locks, and several locks as one.
 func (l *Lock) ReleaseID(ctx context.Context, id string) error {
 	if err := l.byID(ctx); err != nil {
 		return err
 	}
-	was, err := l.spec.ReleaseOwner(ctx, id)
-	return l.notHeldBy(id, was, err)
+	return l.spec.ReleaseOwner(ctx, id)
 }
 
-// ExtendID raises the lease of a lock that another process has acquired to d from now, if it is not longer already; it
-// never shortens it. What is refused, and what it returns, is as for ReleaseID. With AckRequired, an
-// extension that fewer replicas acknowledge is ErrNotAcknowledged. Do not call it for a name that a read-write lock has: it
-// would extend that lock, too, if the owner is one of its readers.
+// ExtendID raises the lease of a lock to d from now by the id of a hold, if it is not longer already; it never shortens
+// it. What is refused, and what it returns, is as for ReleaseID. With AckRequired, an extension that fewer replicas
+// acknowledge is ErrNotAcknowledged. Do not call it for a name that a read-write lock has: it would extend that lock, too,
+// if the owner is one of its readers.
 func (l *Lock) ExtendID(ctx context.Context, id string, d time.Duration) error {
 	if err := l.byID(ctx); err != nil {
 		return err
@@ -43,8 +40,7 @@ func (l *Lock) ExtendID(ctx context.Context, id string, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	is, err := l.spec.ExtendOwner(ctx, id, d)
-	return l.notHeldBy(id, is, err)
+	return l.spec.ExtendOwner(ctx, id, d)
 }
 
 // byID says what is wrong with a call about an id.
@@ -58,12 +54,4 @@ func (l *Lock) byID(ctx context.Context) error {
 		return invalid.Errorf("redlatch: %q are several locks, and an id is of one; call ReleaseID and ExtendID of each with the id of its hold: see Hold.Members", l.Name())
 	}
 	return l.c.engines.Usable(ctx, l.spec.Err())
-}
-
-// notHeldBy returns ErrNotHeld for a lock that is not that owner's.
-func (l *Lock) notHeldBy(id string, is bool, err error) error {
-	if err == nil && !is {
-		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", ErrNotHeld, l.Name(), id)
-	}
-	return err
 }

@@ -2,9 +2,11 @@ package lock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
@@ -23,35 +25,43 @@ func (l *Spec) releasing(owner string) request.Call {
 	return request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: args, Lease: c.Watchdog, Stop: c.Server.Quit}
 }
 
-// ReleaseOwner releases the lock if it is that owner's, and says whether it was.
-func (l *Spec) ReleaseOwner(ctx context.Context, owner string) (bool, error) {
+// ReleaseOwner releases the lock if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
+func (l *Spec) ReleaseOwner(ctx context.Context, owner string) error {
 	if err := l.byOwner(owner); err != nil {
-		return false, err
+		return err
 	}
 	o := l.releasing(owner)
 	reply, err := o.Run(ctx)
-	return reply.Int > 0 || o.Unknown, err
+	return notHeldBy(owner, l, reply.Int > 0 || o.Unknown, err)
 }
 
-// ExtendOwner raises the lease of the lock to d if it is that owner's, and says whether it is.
-func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) (bool, error) {
+// ExtendOwner raises the lease of the lock to d if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
+func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) error {
 	if err := l.byOwner(owner); err != nil {
-		return false, err
+		return err
 	}
 	o := l.c.Server.Question(lua.LockRenew, []string{l.key})
 	o.Args, o.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
 	reply, err := o.Run(ctx)
 	switch {
 	case err != nil:
-		return false, err
+		return err
 	case len(reply.List) != 1:
-		return false, request.Unexpected(reply, lua.LockRenew)
+		return request.Unexpected(reply, lua.LockRenew)
 	}
 	if text := reply.List[0].Str; text != "" {
-		return false, o.Raised(ctx, text)
+		return o.Raised(ctx, text)
 	}
 	is := reply.List[0].Int == 1
-	return is, o.Doubt(is)
+	return notHeldBy(owner, l, is, o.Doubt(is))
+}
+
+// notHeldBy returns holdctx.ErrNotHeld for a lock that turns out not to be that owner's.
+func notHeldBy(owner string, l *Spec, is bool, err error) error {
+	if err == nil && !is {
+		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), owner)
+	}
+	return err
 }
 
 // byOwner says what is wrong with a request that names that owner.
@@ -61,8 +71,8 @@ func (l *Spec) byOwner(owner string) error {
 		return errNotByOwner
 	case client == "":
 		return invalid.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
-	case client == l.c.ID:
-		return invalid.Errorf("redlatch: %s is an owner of this very client; use its Hold", owner)
+	case client == l.c.ID && l.c.table.keeps(l.key, owner):
+		return invalid.Errorf("redlatch: %s is an owner of this very client, and was not detached; use its Hold", owner)
 	}
 	return nil
 }

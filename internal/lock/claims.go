@@ -167,7 +167,7 @@ func (t *term) claims(list *claim.List, w *inside, now time.Time) (nests []*gate
 
 // liveLocked says whether the hold is live, and changes nothing if it is over.
 func liveLocked(h *Hold, now time.Time) bool {
-	return h.err == nil && h.t.lease.Left(now) > 0 && h.own.over(now) == ""
+	return h.err == nil && !h.apart && h.t.lease.Left(now) > 0 && h.own.over(now) == ""
 }
 
 // owned adds who has the hold, if it is live.

@@ -19,10 +19,11 @@
 //	             │                                │ ▲
 //	             └──── released in Redis ◄────────┤ └── handed off to the next caller, or
 //	                                              │     moved to another id in one request
-//	                                              └── lost: contexts end, then it is cleaned up
+//	                                              ├── lost: contexts end, then it is cleaned up
+//	                                              └── detached: an id and nothing else
 //
 // A term is new until it was taken, live while somebody holds it or it is on its way
-// to the next holder, and over once it was released or lost. Its id is never used
+// to the next holder, and over once it was released, lost or detached. Its id is never used
 // again. An id that a late request may still create is an orphan, and is released again
 // and again (internal/request).
 //

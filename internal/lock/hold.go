@@ -21,6 +21,7 @@ type Hold struct {
 	reads    bool    // it shares its term with others that read
 	lapsed   bool    // it ended by a window, and counts until it is released; guarded by t.mu
 	told     bool    // the holder has been told of the loss by Release; guarded by t.mu
+	apart    bool    // it has been detached: see detach.go; guarded by t.mu
 	forming  bool    // one of several that are not all there yet: nobody works under it; guarded by t.mu
 	token    int64   // the fencing token; 0: it has none. It is set once, before anybody has the hold
 	own      *ownEnd // nil: it ends with its term
@@ -75,7 +76,7 @@ func (t *term) addLocked(h *Hold, o *Params) {
 	}
 }
 
-// removeLocked ends h with err, and its context: under the lock, which is safe because
+// removeLocked ends h with err, and its context; with nil h only leaves t. It does so under the lock, which is safe because
 // that runs no code of users.
 func (t *term) removeLocked(h *Hold, err error) {
 	h.err = err
@@ -165,8 +166,11 @@ func (h *Hold) Value(key any) any {
 	case *holdctx.Owners:
 		owned(h, k)
 	case holdctx.Doubt:
-		h.t.c.Clock.Check(&h.t.lease)
-		return true
+		live := h.t.live()
+		if live {
+			h.t.c.Clock.Check(&h.t.lease)
+		}
+		return live
 	}
 	if !asked {
 		return nil
@@ -208,6 +212,12 @@ func (h *Hold) Release(ctx context.Context) error {
 		return err
 	}
 	h.told = true
+	if h.apart {
+		h.err = holdctx.ErrReleased
+		h.end.End(h.err)
+		t.mu.Unlock()
+		return h.releaseApart(ctx)
+	}
 	t.removeLocked(h, holdctx.ErrReleased)
 	left, passable, observer := t.dropLocked(h.reads), t.passableLocked(now), h.observer
 	h.observer = nil
@@ -298,10 +308,17 @@ func (h *Hold) Kept() bool { return h.Watchdog }
 
 // Extend raises the lease of a live hold that has one.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
-	if err := h.Err(); err != nil {
-		return err
+	err := h.unenterable()
+	if err == nil {
+		err = h.ExtendUntil(ctx, time.Time{}, d)
 	}
-	return h.ExtendUntil(ctx, time.Time{}, d)
+	switch {
+	case !errors.Is(err, errDetached): // before, or meanwhile
+		return err
+	case h.t.c.Server.Left():
+		return request.ErrClosed
+	}
+	return h.t.lock.ExtendOwner(ctx, h.t.id, d)
 }
 
 // ExtendUntil is Extend, and waits for the server until then, if that is not zero.

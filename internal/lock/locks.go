@@ -115,6 +115,7 @@ type Locks struct {
 
 	aftermath *worker.Queue // of losses: what has to be done when the contexts have ended
 	lapsed    lapsed
+	detached  detached
 	renewals  map[*script.Script]*renew.Kind // how leases are renewed with a script
 	table     table
 	quitters  *queue.Gather[quitter] // of fair locks

@@ -68,7 +68,7 @@ func (p *waitParams) nested(outer, h *Hold, err error) (*Hold, error) {
 	if err == nil {
 		return h, nil
 	}
-	if over := outer.Err(); over != nil {
+	if over := outer.unenterable(); over != nil {
 		return nil, over
 	}
 	return nil, p.asBusy(err)
@@ -93,7 +93,7 @@ func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) 
 	if in {
 		g.Exit()
 	}
-	if over := outer.Err(); over != nil {
+	if over := outer.unenterable(); over != nil {
 		return over
 	}
 	return p.asBusy(err)

@@ -25,7 +25,8 @@ func (c *Locks) reap(l *Spec, id string) {
 // nobody here has it: a request that came late has put it there. (In a group,
 // the id of an owner of other values is nothing unusual.)
 func (c *Locks) reapFound(l *Spec, owner string) {
-	if wireClient(owner) != c.ID || c.table.known(l.key, owner) || c.lapsed.has(owner) || (l.kind.part && !c.Server.Orphans.Has(owner)) {
+	if wireClient(owner) != c.ID || c.table.known(l.key, owner) || c.lapsed.has(owner) ||
+		((l.kind.part || c.detached.may(owner)) && !c.Server.Orphans.Has(owner)) {
 		return
 	}
 	c.Server.Go(func() { c.reap(l, owner) })

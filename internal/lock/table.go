@@ -153,6 +153,12 @@ func (ls *table) peek(name, owner string) *term {
 	return t
 }
 
+// keeps says whether a hold of this client has an owner id, or has lapsed and may not have stopped.
+func (ls *table) keeps(name, owner string) bool {
+	t := ls.peek(name, owner)
+	return (t != nil && t.live()) || ls.c.lapsed.has(owner)
+}
+
 // known says whether a field of this client belongs to somebody here, if only to
 // one whose release is in flight: another one could overtake that.
 func (ls *table) known(name, owner string) bool {

@@ -63,7 +63,7 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	if h == nil {
 		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.Name())
 	}
-	if err := h.Err(); err != nil {
+	if err := h.unenterable(); err != nil {
 		return nil, nil, err
 	}
 	if l.wish.NonReentrant {

@@ -23,7 +23,7 @@ import (
 //
 //	new ── taken ──► live ── passed on ──► live ...
 //	 │                │
-//	 └── given up     └── released, lost, moved to another id, closed ──► over
+//	 └── given up     └── released, lost, detached, moved to another id, closed ──► over
 type term struct {
 	c      *Locks
 	entry  *entry

@@ -120,19 +120,33 @@ func TestAHoldThatEndsAloneIsToldOnce(t *testing.T) {
 }
 
 // Nobody of this process may extend or release it any more, so it is not held here.
-func TestADetachedPermitIsToldOnce(t *testing.T) {
-	locktest.InFakeTime(t, func(w *locktest.World) {
-		o := newObserver(w)
-		s := w.Permits(w.Client(redlatch.Config{}, o.events), 1, redlatch.Lease(time.Minute))
-		p := w.Permit(s)
-		for range 2 {
-			w.Detach(p)
-		}
-		if e := o.end(); e.Reason != observe.EndDetached || e.Owner != p.ID() {
-			t.Errorf("%+v", e)
-		}
-		w.OK(p.Release(bg))
-	})
+func TestWhatIsDetachedIsToldOnce(t *testing.T) {
+	for name, acquire := range map[string]func(w *locktest.World, c *redlatch.Client) *redlatch.Hold{
+		"permit": func(w *locktest.World, c *redlatch.Client) *redlatch.Hold {
+			return w.Permit(w.Permits(c, 1, redlatch.Lease(time.Minute)))
+		},
+		"lock": func(w *locktest.World, c *redlatch.Client) *redlatch.Hold {
+			return w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Minute)))
+		},
+		"fair lock": func(w *locktest.World, c *redlatch.Client) *redlatch.Hold {
+			return w.Acquire(bg, c.FairLock("orders", redlatch.Lease(time.Minute)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				o := newObserver(w)
+				h := acquire(w, w.Client(redlatch.Config{}, o.events))
+				time.Sleep(3 * time.Second)
+				for range 2 {
+					w.Detach(h)
+				}
+				if e := o.end(); e.Reason != observe.EndDetached || e.Owner != h.ID() || e.Held != 3*time.Second {
+					t.Errorf("%+v", e)
+				}
+				w.OK(h.Release(bg))
+			})
+		})
+	}
 }
 
 // A permit may be released by its id, behind its holder's back.

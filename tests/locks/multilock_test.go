@@ -655,7 +655,7 @@ func TestAMultiLockIsALock(t *testing.T) {
 		_, ofBad := redlatch.MultiLock(c.Lock("x"), redlatch.MultiLock()).Acquire(bg)
 		for word, err := range map[string]error{
 			"call ReleaseID and": both.ReleaseID(bg, h.Members()[0].ID()), "ExtendID of each": both.ExtendID(bg, h.Members()[0].ID(), time.Minute),
-			"ReleaseID": detached, "is a RedLock": ofRed, "is several locks": ofMulti, "at least one": ofBad,
+			"one by one": detached, "is a RedLock": ofRed, "is several locks": ofMulti, "at least one": ofBad,
 		} {
 			if !errors.Is(err, redlatch.ErrInvalid) || !strings.Contains(err.Error(), word) {
 				t.Errorf("%s: %v", word, err)

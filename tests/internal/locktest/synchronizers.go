@@ -56,7 +56,7 @@ func Each(h *redlatch.Hold, err error) ([]*redlatch.Hold, error) {
 	return h.Members(), nil
 }
 
-// Detach detaches a permit, and returns its id.
+// Detach detaches a permit or lock, and returns its id.
 func (w *World) Detach(p *redlatch.Hold) string {
 	w.Helper()
 	id, err := p.Detach()

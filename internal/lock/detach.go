@@ -1,0 +1,123 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/invalid"
+	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// A hold can be left to whoever has its id. Then its term is over in this process: nobody renews it or nests in it, the
+// gate is left, and whoever of this process wants the lock finds it with somebody else. The hold itself is over when its
+// user releases it, and not before.
+
+var (
+	errDetached      = fmt.Errorf("%w: it has been detached", holdctx.ErrNotHeld)
+	errDetachShared  = invalid.Errorf("redlatch: a side of a read-write lock and a group lock cannot be detached, because they are not released by an id; release the hold")
+	errDetachMember  = invalid.Errorf("redlatch: a member of several locks is released together with the others, and cannot be detached; acquire the lock by itself")
+	errDetachNest    = invalid.Errorf("redlatch: the lock cannot be detached while another hold of its nest is left, or about to begin; release the others first")
+	errDetachMinHold = invalid.Errorf("redlatch: the lock cannot be detached before the time of its MinHold is over, which nobody else would keep to; release it, or wait")
+)
+
+// Detach leaves the lock to whoever has the hold's id, unless the hold is over.
+func (h *Hold) Detach() error {
+	t := h.t
+	h.lock(time.Now())
+	if err := h.undetachableLocked(); err != nil || h.apart {
+		t.mu.Unlock()
+		return err
+	}
+	h.apart = true
+	t.removeLocked(h, nil)
+	t.state, t.err, t.inside, t.count = termOver, errDetached, false, 0
+	observer := h.observer
+	h.observer = nil
+	t.mu.Unlock()
+	t.c.detached.add(t.id) // before the table forgets it
+	t.c.Clock.Remove(&t.lease)
+	t.entry.dropCurrent(t)
+	if h.scope != nil {
+		h.scope.released(t.lock)
+	}
+	t.c.table.leave(t.entry)
+	if observer != nil {
+		observer.Released(holdctx.EndDetached, time.Now(), nil)
+	}
+	return nil
+}
+
+// undetachableLocked says why the hold cannot be detached; nil if it can be, or is.
+func (h *Hold) undetachableLocked() error {
+	t := h.t
+	switch {
+	case h.err != nil:
+		return h.err
+	case h.apart:
+	case t.lock.kind.renew != lua.LockRenew:
+		return errDetachShared
+	case h.several:
+		return errDetachMember
+	case t.count > 1:
+		return errDetachNest
+	case t.stays.left() > 0:
+		return errDetachMinHold
+	}
+	return nil
+}
+
+// unenterable says why nothing can nest in the hold: it is over, or errDetached; nil if something can.
+func (h *Hold) unenterable() error {
+	h.lock(time.Now())
+	defer h.t.mu.Unlock()
+	if h.err == nil && h.apart {
+		return fmt.Errorf("%w, and the context descends from that hold of lock %q; acquire with a context that does not descend from it", errDetached, h.Name())
+	}
+	return h.err
+}
+
+// releaseApart releases the lock of a detached hold, which its user has ended. What a late request may make of its id is
+// released again, as of any other term.
+func (h *Hold) releaseApart(ctx context.Context) error {
+	t := h.t
+	if t.c.Server.Left() {
+		return request.ErrClosed
+	}
+	err := t.lock.ReleaseOwner(ctx, t.id)
+	if errors.Is(err, holdctx.ErrNotHeld) {
+		t.orphan(nil)
+	} else {
+		t.orphan(err)
+	}
+	return err
+}
+
+// detached are the ids that may stand in Redis although no term of this client has them: nobody here knows for how long
+// others extend them. They would be as many as a client has ever detached. So what is kept of them is the number of the
+// latest, and older ids that nobody has are taken for detached ones: they are left to their TTL.
+type detached struct{ latest atomic.Uint64 }
+
+func (d *detached) add(id string) {
+	n, latest := numberOf(id), d.latest.Load()
+	for n > latest && !d.latest.CompareAndSwap(latest, n) {
+		latest = d.latest.Load()
+	}
+}
+
+// may says whether an id of this client, which no term of it has, may be that of a detached hold.
+func (d *detached) may(id string) bool {
+	n := numberOf(id)
+	return n > 0 && n <= d.latest.Load()
+}
+
+// numberOf returns the number in an owner id of this client, which is at least 1; 0 if it is none, as that of a writer.
+func numberOf(id string) uint64 {
+	n, _ := strconv.ParseUint(id[len(wireClient(id))+1:], 10, 64)
+	return n
+}
