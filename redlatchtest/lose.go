@@ -21,8 +21,8 @@ const patience = 10 * time.Second
 //
 // Where there is only a context, such as the one in Do, redlatch.HoldFrom returns its innermost hold. Of several locks or
 // permits all are lost. A lost permit is free. The client may have any driver. Others that share the lock, such as another
-// reader, lose it, too, and are told later, as after a DEL. Nobody waits for the loss of a permit that was detached: its
-// holder learns of the loss when it uses the permit's id.
+// reader, lose it, too, and are told later, as after a DEL. Nobody waits for the loss of what was detached: its holder
+// learns of the loss when it uses the id.
 //
 // Lose panics if h is nil, and if no server of this package has it in its database 0. It also panics if the holder has not
 // noticed the loss after 10 seconds. The holder cannot notice it while the server is stopped or paused.

@@ -145,8 +145,8 @@ func TestLoseBreaksNobodysConnection(t *testing.T) {
 	})
 }
 
-// Nobody here is told of the loss of a detached permit, so there is nothing to wait for.
-func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
+// Nobody here is told of the loss of a detached permit or lock, so there is nothing to wait for.
+func TestLoseDoesNotWaitForWhatWasDetached(t *testing.T) {
 	leaktest.Check(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
@@ -156,11 +156,20 @@ func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := semaphore.NewExpirable(c, "s", 1, redlatch.Lease(time.Hour))
-		for name, lost := range map[string]func(p *redlatch.Hold) *redlatch.Hold{
-			"itself":      func(p *redlatch.Hold) *redlatch.Hold { return p },
-			"its context": func(p *redlatch.Hold) *redlatch.Hold { return redlatch.HoldFrom(p.Context()) },
+		permit := func() (*redlatch.Hold, error) { return s.Acquire(outer.Context(), 1) }
+		lock := func() (*redlatch.Hold, error) { return c.Lock("y", redlatch.Lease(time.Hour)).Acquire(outer.Context()) }
+		itself := func(p *redlatch.Hold) *redlatch.Hold { return p }
+		itsContexts := func(p *redlatch.Hold) *redlatch.Hold { return redlatch.HoldFrom(p.Context()) }
+		for name, x := range map[string]struct {
+			acquire func() (*redlatch.Hold, error)
+			lost    func(p *redlatch.Hold) *redlatch.Hold
+		}{
+			"a permit":              {permit, itself},
+			"a context of a permit": {permit, itsContexts},
+			"a lock":                {lock, itself},
+			"a context of a lock":   {lock, itsContexts},
 		} {
-			p, err := s.Acquire(outer.Context(), 1)
+			p, err := x.acquire()
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -168,7 +177,7 @@ func TestLoseDoesNotWaitForADetachedPermit(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			start := time.Now()
-			Lose(lost(p))
+			Lose(x.lost(p))
 			if d := time.Since(start); d > 0 {
 				t.Errorf("%s: Lose waited for %v", name, d)
 			}
