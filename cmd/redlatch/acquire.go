@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -82,9 +81,10 @@ The exit code is 1 if acquire did not get the lock.`,
 		}
 		if err != nil { // nobody knows it who could release it
 			_ = hold.Release(cmd.Context())
+		} else {
+			_, _ = hold.Detach() // of one whose lease is over by now its reader learns that when it releases it
 		}
-		closeAll() // which releases nothing
-		runtime.KeepAlive(hold)
+		closeAll()
 		return written(err)
 	}
 	return cmd
