@@ -104,6 +104,41 @@ func ExampleLock_TryAcquire() {
 	}
 }
 
+// A handler hands its lock over to a job in another process.
+func ExampleHold_Detach() {
+	client := newClient()
+	http.HandleFunc("POST /reports/7", func(w http.ResponseWriter, r *http.Request) {
+		hold, err := client.Lock("reports:7", redlatch.Lease(10*time.Minute)).TryAcquire(r.Context(), 0)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		id, err := hold.Detach()
+		if err == nil {
+			err = enqueue("reports:7", id) // the job gets the name of the lock and the id
+		}
+		if err != nil { // nobody has the id who could release it
+			_ = hold.Release(r.Context())
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+}
+
+// The job, in its own process, knows the name of the lock and the id.
+func ExampleLock_ReleaseID() {
+	ctx, lock, id := context.Background(), newClient().Lock("reports:7"), "the id that came with the job"
+	for step := range 10 {
+		if err := lock.ExtendID(ctx, id, 10*time.Minute); err != nil {
+			log.Print(err) // ErrNotHeld: the lease was over, and somebody else may have the lock
+			return
+		}
+		_ = ship(ctx, step)
+	}
+	if err := lock.ReleaseID(ctx, id); err != nil {
+		log.Print(err)
+	}
+}
+
 // Whether the function ran tells a busy lock from the function's own error, which may be ErrBusy of another lock.
 func ExampleLock_TryDo() {
 	ran, err := newClient().Lock("orders:42").TryDo(context.Background(), 0, func(ctx context.Context) error {
@@ -144,3 +179,5 @@ func openRedis() driver.Redis { return nil }
 func newClient() *redlatch.Client { return nil }
 
 func ship(context.Context, int) error { return nil }
+
+func enqueue(_, _ string) error { return nil }
