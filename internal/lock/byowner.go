@@ -59,7 +59,7 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) e
 // notHeldBy returns holdctx.ErrNotHeld for a lock that turns out not to be that owner's.
 func notHeldBy(owner string, l *Spec, is bool, err error) error {
 	if err == nil && !is {
-		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), owner)
+		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), wire.Text(owner))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,10 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 				w.WantErr(l.ExtendID(bg, owner, time.Hour), redlatch.ErrNotHeld)
 				w.OK(next.Err())
 				w.Release(next)
+				// What came with a job, say, is shown so that it does no harm to a terminal or a log.
+				if err := l.ReleaseID(bg, owner+"\n\x1b[2J"); !errors.Is(err, redlatch.ErrNotHeld) || strings.ContainsAny(err.Error(), "\n\x1b") {
+					t.Errorf("an id with control characters: %q", err)
+				}
 
 				h = w.Acquire(bg, l)
 				for what, bad := range map[string]error{
