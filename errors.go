@@ -291,8 +291,8 @@ func permitLost(name, id string, reason holdctx.Reason, confirmed time.Time) err
 
 // IsRetryable reports whether the same call may succeed later without anybody
 // changing anything: the lock was busy, its replicas were silent, or the server
-// could not be reached or was short of memory. It is false for a nil error, for an ended context and
-// for a lost hold.
+// could not be reached or was short of memory. It is false for a nil error, for an ended context, for
+// a lost hold, and for latch.ErrCounted.
 func IsRetryable(err error) bool {
 	var (
 		busy   *BusyError
@@ -301,7 +301,7 @@ func IsRetryable(err error) bool {
 		acks   *AckError
 	)
 	switch {
-	case endedBy(err) != nil:
+	case endedBy(err) != nil, errors.Is(err, request.ErrCounted):
 		return false
 	case errors.As(err, &acks):
 		return acks.Err == nil

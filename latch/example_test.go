@@ -30,4 +30,21 @@ func Example() {
 	}
 }
 
+// Three workers begin together: each does so when all three are ready.
+func ExampleLatch_CountDownAndWait() {
+	ctx, begin := context.Background(), latch.New(newClient(), "run:42:begin")
+	if _, err := begin.TrySetCount(ctx, 3); err != nil { // the first of them sets it
+		log.Print(err)
+	}
+	minute, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := begin.CountDownAndWait(minute)
+	if errors.Is(err, latch.ErrCounted) { // this one was counted: do not count it again
+		err = begin.Wait(ctx)
+	}
+	if err != nil {
+		log.Print(err)
+	}
+}
+
 func newClient() *redlatch.Client { return nil }

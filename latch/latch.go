@@ -9,10 +9,12 @@ package latch
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/bridge"
+	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/latch"
@@ -73,8 +75,48 @@ func (l *Latch) CountDown(ctx context.Context) error {
 	if err := l.usable(ctx); err != nil {
 		return err
 	}
-	return l.in.Down(ctx)
+	_, err := l.in.Down(ctx)
+	return err
 }
+
+// ErrCounted: CountDownAndWait has counted down, and then failed while it waited. Call Wait to wait on. A second
+// CountDownAndWait would count down twice, so redlatch.IsRetryable is false.
+var ErrCounted = request.ErrCounted
+
+// CountDownAndWait counts down by one, as CountDown does, and then waits until the count is 0, as Wait does. The caller
+// that brings the count to 0 does not wait, even if somebody sets the latch again at once. A latch that is not set is
+// open: nothing is counted, and nobody waits.
+//
+// On failure the error says whether the call has counted. With ErrCounted it has, once, and the error is also that of
+// Wait. Without ErrCounted it is that of CountDown. If the server gave no answer, the count-down may still be executed,
+// but not twice. With any other error nothing is counted.
+func (l *Latch) CountDownAndWait(ctx context.Context) error {
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
+	opened, err := l.in.Down(ctx)
+	if err != nil || opened {
+		return err
+	}
+	if err := l.wait(ctx, l.e.WaitSite()); err != nil {
+		return &countedError{l.Name(), err}
+	}
+	return nil
+}
+
+// A countedError is the error of a wait behind a count-down.
+type countedError struct {
+	name string
+	wait error
+}
+
+func (e *countedError) Error() string {
+	return fmt.Sprintf("redlatch: latch %q was counted down, but the wait for the others failed: %v", e.name, e.wait)
+}
+
+func (e *countedError) Is(target error) bool { return target == ErrCounted }
+
+func (e *countedError) Unwrap() error { return e.wait }
 
 // Delete sets the latch to 0: all callers that wait go on. It says whether the latch
 // was set.
@@ -103,8 +145,9 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 // ctx bounds the waiting. A wait that ended with it is redlatch.ErrBusy and ctx's error, or
 // redlatch.ErrUnavailable if the server did not answer meanwhile. redlatch.IsRetryable is false for it, as for
 // all that ended with their context; waiting again with another one loses nothing.
-func (l *Latch) Wait(ctx context.Context) error {
-	at := l.e.WaitSite()
+func (l *Latch) Wait(ctx context.Context) error { return l.wait(ctx, l.e.WaitSite()) }
+
+func (l *Latch) wait(ctx context.Context, at callsite.Site) error {
 	ctx, a := l.e.Begin(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(redlatch.KindLatch)}, false)
 	err := l.usable(ctx)
 	if err == nil {

@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 	"internal/hooks":     {"internal/census", "internal/claim", "internal/holdctx"},
 	"internal/args":      {"internal/invalid", "internal/renew", "internal/wire"},
 	"internal/bridge":    {"internal/args", "internal/barrier", "internal/callsite", "internal/census", "internal/election", "internal/hooks", "internal/inspect", "internal/lock", "internal/permit", "internal/poll", "internal/ratequeue", "internal/request", "internal/revoke", "internal/twins"},
-	"latch":              {".", "internal/bridge", "internal/hooks", "internal/invalid", "internal/latch", "internal/request"},
+	"latch":              {".", "internal/bridge", "internal/callsite", "internal/hooks", "internal/invalid", "internal/latch", "internal/request"},
 	"barrier":            {".", "internal/barrier", "internal/bridge", "internal/hooks", "internal/invalid", "internal/request", "internal/twins", "internal/wire"},
 	"ratelimit":          {".", "internal/args", "internal/bridge", "internal/callsite", "internal/hooks", "internal/inspect", "internal/invalid", "internal/ratelimit", "internal/ratequeue", "internal/renew", "internal/request", "internal/twins"},
 	"admin":              {".", "internal/bridge", "internal/census", "internal/inspect", "internal/request", "internal/revoke", "ratelimit"},

@@ -38,10 +38,10 @@ func (l *Latch) Set(ctx context.Context, n int) (set bool, err error) {
 	return answer == 1, err
 }
 
-// Down counts down by one.
-func (l *Latch) Down(ctx context.Context) error {
-	_, err := l.change(ctx, lua.LatchDown, l.channel)
-	return err
+// Down counts down by one, and says whether that, or one of those that went as one request with it, has opened the latch.
+func (l *Latch) Down(ctx context.Context) (opened bool, err error) {
+	answer, err := l.change(ctx, lua.LatchDown, l.channel)
+	return answer == 1, err
 }
 
 // Delete sets the count to 0, and says whether it was more.

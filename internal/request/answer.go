@@ -17,6 +17,9 @@ var ErrBusy = errors.New("redlatch: lock is held by another owner")
 // ErrNotAcknowledged says that too few replicas acknowledged what was written.
 var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
 
+// ErrCounted says that a call has counted a latch down, and failed behind that: the same call would do it twice.
+var ErrCounted = errors.New("redlatch: counted down, but not waited to the end")
+
 // GaveUp says whether err is the end of a caller's waiting, and returns the error of
 // its context if it was that.
 func GaveUp(err error) (ended bool, cause error) {

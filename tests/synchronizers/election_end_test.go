@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/election"
+	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -51,6 +52,13 @@ func TestRunEndsWithWhatElseItsLeaderSays(t *testing.T) {
 		}},
 		"a take that it ended": {says: func(ctx context.Context, c *redlatch.Client) error {
 			return ratelimit.New(c, "other", ratelimit.Rate{}).Acquire(ctx, 1)
+		}},
+		"a wait behind a count-down that it ended": {says: func(ctx context.Context, c *redlatch.Client) error {
+			l := latch.New(c, "other")
+			_, _ = l.TrySetCount(context.WithoutCancel(ctx), 2)
+			counted, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+			time.AfterFunc(time.Second, func() { stop(context.Cause(ctx)) })
+			return l.CountDownAndWait(counted)
 		}},
 		"another one":           {sad: true, says: func(context.Context, *redlatch.Client) error { return sad }},
 		"another one beside it": {sad: true, says: func(ctx context.Context, _ *redlatch.Client) error { return errors.Join(ctx.Err(), sad) }},
