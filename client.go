@@ -150,10 +150,14 @@ func (c *Client) appears() {
 	c.engines.Census.Note()
 }
 
-// campaign acquires the lock of an election, and returns the context with which it was acquired.
-func (c *Client) campaign(ctx context.Context, of lock.Spec, at callsite.Site) (context.Context, election.Hold, error) {
+// campaign acquires the lock of an election, or only tries, and returns the context with which it was acquired.
+func (c *Client) campaign(ctx context.Context, of lock.Spec, once bool, at callsite.Site) (context.Context, election.Hold, error) {
 	l := &Lock{c: c, kind: KindFenced, spec: of}
-	return l.acquire(ctx, args.Patience{}, at)
+	var wait args.Patience
+	if once {
+		wait = args.AtMost(0)
+	}
+	return l.acquire(ctx, wait, at)
 }
 
 // ID returns the client's UUID, the first part of every owner field it writes.

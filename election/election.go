@@ -35,12 +35,17 @@ var ErrResigned = election.ErrResigned
 type Candidate struct {
 	engines *bridge.Engines
 	lock    lock.Spec
+	standby time.Duration
 }
 
 // New returns a candidate for the election with this name, and asks nobody.
-func New(c *redlatch.Client, name string) *Candidate {
+func New(c *redlatch.Client, name string, opts ...Option) *Candidate {
 	engines := bridge.Open(c)
-	return &Candidate{engines: engines, lock: engines.Locks.Numbered(engines.Server.Key(name))}
+	candidate := &Candidate{engines: engines, lock: engines.Locks.Numbered(engines.Server.Key(name))}
+	for _, opt := range opts {
+		opt.forCandidate(candidate)
+	}
+	return candidate
 }
 
 // Name returns the election's name.
@@ -50,7 +55,7 @@ func (c *Candidate) Name() string { return c.lock.Name() }
 // leadership up when lead has returned, and campaigns again after a pause. The pause is a second, and up to
 // half a minute while terms are shorter than a minute. While the server cannot be reached, Run tries again,
 // with pauses of about a second. When the server is back, and the last lease there has ended, somebody leads
-// within some two seconds.
+// within some two seconds. A candidate with Standby lets others go first, also then.
 //
 // The context of lead ends with the term: when the term is lost (the cause is a *redlatch.LostError), when ctx ends,
 // when somebody calls Resign (ErrResigned), or as soon as redlatch.Client.Shutdown begins (redlatch.ErrClosed). lead
@@ -78,14 +83,42 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, term
 	}
 	at := c.engines.HoldSite()
 	return c.engines.Elections.Run(ctx, &election.Candidate{
-		Name: c.Name(),
-		Campaign: func(ctx context.Context) (context.Context, election.Hold, error) {
-			return c.engines.Campaign(ctx, c.lock, at)
+		Name:    c.Name(),
+		Standby: c.standby,
+		Look:    c.look,
+		Channel: c.channel(),
+		Campaign: func(ctx context.Context, once bool) (context.Context, election.Hold, error) {
+			return c.engines.Campaign(ctx, c.lock, once, at)
 		},
 		Again: func(err error) bool { return redlatch.IsRetryable(err) || errors.Is(err, redlatch.ErrUnavailable) },
 		Ended: c.engines.EndedBy,
-		Lead:  func(ctx context.Context) error { return lead(ctx, redlatch.HoldFrom(ctx).Token()) },
+		Lead:  lead,
 	})
+}
+
+// channel is where it is told that a leadership is given up.
+func (c *Candidate) channel() string { return wire.Prefix(wire.LockChannel, c.lock.Key()) }
+
+// Leading returns the number of the term for which this client leads now, and true; or 0 and false. It sends no request.
+// It is true while the function lead of a Run runs, whichever Candidate of this client and name was used. It is false from
+// the moment at which lead's context ends, which is in time also if nobody can reach the server. It is safe for concurrent
+// use, as all of a Candidate is.
+//
+// Not promised: that it is still true when the caller acts. It suits readiness checks and metrics. What acts as the leader
+// uses lead's context, and shows the number of the term to what it changes.
+func (c *Candidate) Leading() (term int64, leading bool) {
+	return c.engines.Elections.Leading(c.Name())
+}
+
+// Standing returns the elections in which this client has a candidate that runs, by name, and whether it leads there now:
+// see Candidate.Leading. It sends no request.
+func Standing(c *redlatch.Client) map[string]bool {
+	elections := bridge.Open(c).Elections
+	all := map[string]bool{}
+	for _, name := range elections.Names() {
+		_, all[name] = elections.Leading(name)
+	}
+	return all
 }
 
 // Resign ends the term of this client's candidate, and says whether it led. It returns when lead
@@ -140,7 +173,7 @@ func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		}
 		var last Leader
 		seen, failed := false, false
-		end := c.engines.Elections.Watch(ctx, wire.Prefix(wire.LockChannel, c.lock.Key()), func() (led, more bool) {
+		end := c.engines.Elections.Watch(ctx, c.channel(), func() (led, more bool) {
 			leader, err := c.Leader(ctx)
 			switch {
 			case ctx.Err() != nil:

@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"redisson":           {".", "internal/bridge", "internal/renew", "internal/wire"},
 	"observe":            {".", "admin", "internal/bridge", "internal/census", "internal/claim", "internal/hooks"},
 	"semaphore":          {".", "internal/args", "internal/bridge", "internal/callsite", "internal/hooks", "internal/invalid", "internal/lock", "internal/permit", "internal/renew", "internal/request", "internal/twins"},
-	"election":           {".", "internal/args", "internal/bridge", "internal/election", "internal/lock", "internal/wire"},
+	"election":           {".", "internal/args", "internal/bridge", "internal/election", "internal/hooks", "internal/invalid", "internal/lock", "internal/wire"},
 	"internal/permit":    {"driver", "internal/callsite", "internal/claim", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/wire"},
 	"internal/ratequeue": {"driver", "internal/callsite", "internal/claim", "internal/invalid", "internal/lua", "internal/queue", "internal/request", "internal/waitq", "internal/wire"},
 	"internal/ratelimit": {"driver", "internal/inspect", "internal/lua", "internal/ratequeue", "internal/request", "internal/script", "internal/wire"},

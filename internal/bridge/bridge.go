@@ -42,8 +42,8 @@ type Engines struct {
 	Hooks *hooks.Set
 	// Observed tells that an acquisition begins. Begin calls it if somebody observes acquisitions.
 	Observed func(ctx context.Context, of hooks.Acquisition, tries bool) Observed
-	// Campaign acquires a lock whose holder leads, and returns the context with which it was acquired. at is where.
-	Campaign func(ctx context.Context, of lock.Spec, at callsite.Site) (context.Context, election.Hold, error)
+	// Campaign acquires a lock whose holder leads, or only tries, and returns the context with which it was acquired. at is where.
+	Campaign func(ctx context.Context, of lock.Spec, once bool, at callsite.Site) (context.Context, election.Hold, error)
 	// EndedBy returns the error of the context that ended a call, if an error is that call's and the context did; else nil.
 	EndedBy func(error) error
 }

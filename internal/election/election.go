@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,33 +19,49 @@ var ErrResigned = errors.New("redlatch: resigned")
 type Elections struct {
 	Server *request.Server
 
-	mu    sync.Mutex
-	terms map[string][]*term // by the name of the election: those that the client's candidates have now
+	mu  sync.Mutex
+	all map[string]*standing // by the name of the election
+}
+
+// A standing is what the client's candidates are in one election. Elections.mu guards it.
+type standing struct {
+	candidates int     // calls of Run
+	terms      []*term // those that they have now
 }
 
 // A term is the time for which a candidate leads.
 type term struct {
 	resign context.CancelCauseFunc
 	over   chan struct{} // closed when it has been given up in Redis, too
+
+	// Elections.mu guards these.
+	leads  context.Context //nolint:containedctx // the leader's, while Lead runs; else nil
+	number int64
 }
 
 // A Hold is what makes a candidate the leader.
 type Hold interface {
 	With(ctx context.Context) context.Context
 	Release(ctx context.Context) error
+	Token() int64 // the number of the term
 }
 
 // A Candidate stands for election.
 type Candidate struct {
 	Name string
-	// Campaign waits until the candidate leads, and returns a context to lead under that descends from ctx.
-	Campaign func(ctx context.Context) (context.Context, Hold, error)
+	// Standby is for how long nobody has led before the candidate campaigns; 0: it campaigns at once.
+	Standby time.Duration
+	// Look asks who leads, and Channel is where it is told that a leadership is given up. A candidate with Standby needs both.
+	Look    func(ctx context.Context) (Seat, error)
+	Channel string
+	// Campaign waits until the candidate leads, or only tries, and returns a context to lead under that descends from ctx.
+	Campaign func(ctx context.Context, once bool) (context.Context, Hold, error)
 	// Again says of an error of Campaign whether to try again.
 	Again func(error) bool
 	// Ended returns the error of the context that ended a call, if an error is that call's and the context did; else nil.
 	Ended func(error) error
 	// Lead is called once for each term.
-	Lead func(ctx context.Context) error
+	Lead func(ctx context.Context, term int64) error
 }
 
 // The pauses after a term. While terms are shorter than longTerm each is twice as long as the one
@@ -57,6 +74,8 @@ const (
 
 // Run campaigns and leads until ctx ends, or an error cannot be helped.
 func (all *Elections) Run(ctx context.Context, c *Candidate) error {
+	all.enter(c.Name)
+	defer all.leave(c.Name)
 	for pause := time.Duration(0); ; {
 		led, err := all.stand(ctx, c)
 		switch {
@@ -79,7 +98,12 @@ func (all *Elections) stand(ctx context.Context, c *Candidate) (led time.Duratio
 	t := &term{over: make(chan struct{})}
 	ctx, t.resign = context.WithCancelCause(context.WithValue(ctx, leading{c.Name}, t))
 	defer t.resign(nil)
-	ctx, hold, err := c.Campaign(ctx)
+	if c.Standby > 0 {
+		if err := all.standBy(ctx, c); err != nil {
+			return 0, err
+		}
+	}
+	ctx, hold, err := c.Campaign(ctx, c.Standby > 0)
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +128,9 @@ func (all *Elections) lead(ctx context.Context, c *Candidate, t *term, hold Hold
 	stop := all.Server.OnStop(func() { t.resign(request.ErrClosed) }) // else the term would last until the client ends
 	defer stop()
 	_ = lock.Do(ctx, hold, func(leading context.Context) error {
-		err = c.Lead(leading)
+		number := hold.Token()
+		defer all.leads(leading, t, number)()
+		err = c.Lead(leading, number)
 		if end := leading.Err(); end != nil && c.onlySays(err, end, context.Cause(leading)) {
 			err = nil
 		}
@@ -135,30 +161,88 @@ func (c *Candidate) onlySays(err error, said ...error) bool {
 // leading is the context key of the term in an election.
 type leading struct{ name string }
 
+// enter notes that one more candidate stands; leave, that it does not any more.
+func (all *Elections) enter(name string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.all == nil {
+		all.all = make(map[string]*standing)
+	}
+	if all.all[name] == nil {
+		all.all[name] = &standing{}
+	}
+	all.all[name].candidates++
+}
+
+func (all *Elections) leave(name string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.all[name].candidates--; all.all[name].candidates == 0 {
+		delete(all.all, name)
+	}
+}
+
+// begin notes a term of a candidate that stands; end, that it has been given up.
 func (all *Elections) begin(name string, t *term) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.terms == nil {
-		all.terms = make(map[string][]*term)
-	}
-	all.terms[name] = append(all.terms[name], t)
+	s := all.all[name]
+	s.terms = append(s.terms, t)
 }
 
 func (all *Elections) end(name string, t *term) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.terms[name] = slices.DeleteFunc(all.terms[name], func(x *term) bool { return x == t })
-	if len(all.terms[name]) == 0 {
-		delete(all.terms, name)
-	}
+	s := all.all[name]
+	s.terms = slices.DeleteFunc(s.terms, func(x *term) bool { return x == t })
 	close(t.over)
+}
+
+// leads notes the context of a leader, until its function has returned.
+func (all *Elections) leads(ctx context.Context, t *term, number int64) (over func()) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	t.leads, t.number = ctx, number
+	return func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		t.leads = nil
+	}
+}
+
+// Leading returns the number of the term for which a candidate of this client leads now, and whether there is one.
+func (all *Elections) Leading(name string) (number int64, leading bool) {
+	all.mu.Lock()
+	var terms []term
+	if s := all.all[name]; s != nil {
+		for _, t := range s.terms {
+			terms = append(terms, term{leads: t.leads, number: t.number})
+		}
+	}
+	all.mu.Unlock() // a context may be a user's, and ask the same
+	for _, t := range terms {
+		if t.leads != nil && t.leads.Err() == nil {
+			return t.number, true
+		}
+	}
+	return 0, false
+}
+
+// Names returns the elections in which this client has candidates.
+func (all *Elections) Names() []string {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return slices.Collect(maps.Keys(all.all))
 }
 
 // Resign ends the term that a candidate of this client has, and says whether there was one. It
 // waits until it has been given up in Redis, too, but not for a leader that makes itself resign.
 func (all *Elections) Resign(ctx context.Context, name string) (bool, error) {
 	all.mu.Lock()
-	terms := slices.Clone(all.terms[name])
+	var terms []*term
+	if s := all.all[name]; s != nil {
+		terms = slices.Clone(s.terms)
+	}
 	all.mu.Unlock()
 	own, _ := ctx.Value(leading{name}).(*term)
 	for _, t := range terms {

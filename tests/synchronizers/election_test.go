@@ -31,7 +31,7 @@ type candidate struct {
 }
 
 // stand has a candidate stand, whose terms last until they are over.
-func stand(w *locktest.World, cfg redlatch.Config, hook func(script string, next func() (driver.Reply, error)) (driver.Reply, error)) *candidate {
+func stand(w *locktest.World, cfg redlatch.Config, hook func(script string, next func() (driver.Reply, error)) (driver.Reply, error), opts ...election.Option) *candidate {
 	c := &candidate{terms: make(chan context.Context, 100), over: make(chan struct{})}
 	c.tap = &locktest.Tap{}
 	if hook != nil {
@@ -40,7 +40,7 @@ func stand(w *locktest.World, cfg redlatch.Config, hook func(script string, next
 		}
 	}
 	c.client = w.Tapped(cfg, c.tap)
-	c.Candidate = election.New(c.client, name)
+	c.Candidate = election.New(c.client, name, opts...)
 	ctx, stop := context.WithCancelCause(bg)
 	c.stop = stop
 	c.ended = locktest.Later(func() error {
@@ -81,7 +81,7 @@ func TestNoTwoLeadAtATimeAndTermsRise(t *testing.T) {
 		for i := range candidates {
 			e := election.New(w.Client(redlatch.Config{}), name)
 			if i%2 == 1 {
-				e = election.New(w.Client(redlatch.Config{NoHandOff: true}), name)
+				e = election.New(w.Client(redlatch.Config{NoHandOff: true}), name, election.Standby(time.Duration(i)*time.Second))
 			}
 			for range 2 { // of the same process
 				all.Go(func() {
