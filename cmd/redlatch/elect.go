@@ -24,6 +24,8 @@ import (
 type elector struct {
 	*runner
 
+	standby duration
+
 	mu      sync.Mutex     // guards what follows
 	command chan os.Signal // of the command that runs; nil while there is none
 	held    *redlatch.Hold // under which that runs
@@ -44,6 +46,10 @@ func (a *app) electCommand() *cobra.Command {
 candidates one leads at a time. When the leader ends, another one starts its COMMAND
 at once. When the leader's machine dies, another one starts after 30 seconds.
 
+With --standby a candidate lets others go first: it leads only when nobody has led
+for that long. Give it to all candidates but the preferred ones. It ends no command
+of a leader, and it is no promise: a preferred candidate may be cut off. 5s suit most.
+
 If the leadership is lost while the command runs, its process group gets TERM, and
 KILL after --kill-after. Then redlatch is a candidate again, and starts the command
 anew when it leads again, unless a signal has told it to end. When the command ends
@@ -57,12 +63,14 @@ of every leader before. What the command writes to should refuse lower numbers. 
 lock is Redisson's RFencedLock, and redlatch show NAME says who leads.`,
 		Example: `  redlatch elect scheduler -- ./scheduler --serve
   redlatch elect scheduler --kill-after 20s -c 'exec ./scheduler --term $REDLATCH_TOKEN'
+  redlatch elect scheduler --standby 5s -- ./scheduler --serve
   redlatch show scheduler`,
 		Args: e.arguments,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false)
 	f.Var(&e.killAfter, "kill-after", "how long after TERM to send KILL to a command that leads no longer; 0 sends KILL at once")
+	f.Var(&e.standby, "standby", "lead only when nobody has led for this long: others go first")
 	f.StringVarP(&e.shell, "command", "c", "", "run this with /bin/sh -c instead of a command")
 	cmd.RunE = e.elect
 	e.completes(cmd, cobra.ShellCompDirectiveDefault, (*admin.Admin).Locks)
@@ -97,7 +105,7 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 
 	var result supervise.Result
 	told := e.tellOfWait(client, e.name)
-	err = election.New(client, e.name).Run(ctx, func(ctx context.Context, _ int64) (err error) {
+	err = election.New(client, e.name, election.Standby(e.standby.Duration)).Run(ctx, func(ctx context.Context, _ int64) (err error) {
 		told()
 		defer func() { told = e.tellOfWait(client, e.name) }()
 		commands := make(chan os.Signal, 64)

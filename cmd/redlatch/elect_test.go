@@ -42,6 +42,49 @@ func TestElectRunsOnOneMachineAndThenOnTheNext(t *testing.T) {
 	r.isFree(t, "x")
 }
 
+// One that stands by starts its command when nobody else does.
+func TestElectLetsOthersGoFirst(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t)
+	countTerms(t, r)
+	listen := func(n int) {
+		t.Helper()
+		eventually(t, "they wait", func() bool {
+			all := 0
+			for _, channel := range r.PubSubChannels("*{x}") {
+				all += r.PubSubNumSub(channel)[channel]
+			}
+			return all == n
+		}, func() string { return "" })
+	}
+	first := start(t, r.command("elect", "x", "-c", leader))
+	first.says("leads 1\n")
+	worse := start(t, r.command("elect", "x", "--standby", "5s", "-c", leader))
+	listen(1)
+	better := start(t, r.command("elect", "x", "-c", leader))
+	listen(2)
+	first.signal(unix.SIGTERM)
+	first.ends(0)
+	better.says("leads 2\n")
+	if text := worse.output(); text != "" {
+		t.Errorf("it did not stand by: %s", text)
+	}
+	better.signal(unix.SIGTERM)
+	better.ends(0)
+	worse.says("leads 3\n")
+	worse.signal(unix.SIGTERM)
+	worse.ends(0)
+	r.isFree(t, "x")
+
+	waits := start(t, r.command("elect", "x", "--standby", "1h", "-c", leader))
+	listen(1)
+	waits.signal(unix.SIGTERM)
+	waits.ends(143)
+	if text := waits.output(); text != "" {
+		t.Error(text)
+	}
+}
+
 // A leader whose lock is taken away ends, and its command runs again in a later term.
 func TestElectEndsACommandThatLeadsNoLongerAndStandsAgain(t *testing.T) {
 	t.Parallel()
@@ -63,17 +106,22 @@ func TestElectEndsACommandThatLeadsNoLongerAndStandsAgain(t *testing.T) {
 // A candidate without a server says so in the log of its service manager, once for many tries, and goes on.
 func TestElectTellsOfAnOutage(t *testing.T) {
 	t.Parallel()
-	r := newRedis(t)
-	r.Close()
-	j := start(t, r.command("elect", "x", "--outage", "0", "-c", "echo leads"))
-	j.says("redlatch: waiting to lead x: the server does not answer: ")
-	if err := r.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	j.says("leads\n")
-	j.ends(0)
-	if text := j.output(); strings.Count(text, "waiting to lead") != 1 {
-		t.Error(text)
+	for _, standby := range []string{"0", "1s"} {
+		t.Run(standby, func(t *testing.T) {
+			t.Parallel()
+			r := newRedis(t)
+			r.Close()
+			j := start(t, r.command("elect", "x", "--outage", "0", "--standby", standby, "-c", "echo leads"))
+			j.says("redlatch: waiting to lead x: the server does not answer: ")
+			if err := r.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			j.says("leads\n")
+			j.ends(0)
+			if text := j.output(); strings.Count(text, "waiting to lead") != 1 {
+				t.Error(text)
+			}
+		})
 	}
 }
 
