@@ -53,6 +53,7 @@
 //	redlatch.holds              {hold}     up-down counter
 //	redlatch.permits            {permit}   up-down counter
 //	redlatch.waiters            {waiter}   up-down counter
+//	redlatch.leader             {leader}   up-down counter: redlatch.name
 //	redlatch.renewals.due       {renewal}  up-down counter
 //	redlatch.renewals.failed    {renewal}  counter
 //	redlatch.renewals.oldest    s          gauge
@@ -64,6 +65,9 @@
 // metrics are collected. They are up-down counters because their sum over processes has a
 // meaning. Prometheus shows them as gauges. redlatch.renewals.oldest is
 // Stats.OldestUnconfirmed: as it comes near to Config.WatchdogTimeout, holds are lost.
+//
+// redlatch.leader is 1 if this process leads in the election, and 0 if it has a candidate there
+// that does not lead: see [election.Standing]. Its sum over processes says whether anybody leads.
 //
 // # Versions
 //

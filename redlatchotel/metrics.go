@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/observe"
 )
 
@@ -63,9 +64,11 @@ type clients struct {
 	all    map[*redlatch.Client]*watched
 	failed uint64 // renewals of those that were watched, less those before they were: mod 2^64
 
-	holds, permits, waiters, due metric.Int64ObservableUpDownCounter
-	failures                     metric.Int64ObservableCounter
-	oldest                       metric.Float64ObservableGauge
+	holds, permits, waiters, due, leader metric.Int64ObservableUpDownCounter
+	failures                             metric.Int64ObservableCounter
+	oldest                               metric.Float64ObservableGauge
+
+	electionName func(name string) string // what metrics show for it
 }
 
 // A watched is about a client.
@@ -88,6 +91,7 @@ func (c *clients) make(meter metric.Meter) error {
 	c.permits = counter("redlatch.permits", "{permit}", "Live permits of expirable semaphores.")
 	c.waiters = counter("redlatch.waiters", "{waiter}", "Callers that wait for a lock or synchronizer.")
 	c.due = counter("redlatch.renewals.due", "{renewal}", "Holds and permits that are to be renewed now, or are tried again.")
+	c.leader = counter("redlatch.leader", "{leader}", "Whether this process leads: 1, or 0 if it only has a candidate in the election.")
 	if err != nil {
 		return err
 	}
@@ -99,7 +103,7 @@ func (c *clients) make(meter metric.Meter) error {
 		metric.WithDescription("For how long the renewal that is due has gone without a confirmation that has waited longest.")); err != nil {
 		return err
 	}
-	_, err = meter.RegisterCallback(c.observe, c.holds, c.permits, c.waiters, c.due, c.failures, c.oldest)
+	_, err = meter.RegisterCallback(c.observe, c.holds, c.permits, c.waiters, c.due, c.leader, c.failures, c.oldest)
 	return err
 }
 
@@ -151,5 +155,27 @@ func (c *clients) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(c.waiters, int64(sum.Waiters))
 	o.ObserveInt64(c.due, int64(sum.RenewalsDue))
 	o.ObserveFloat64(c.oldest, sum.OldestUnconfirmed.Seconds())
+	for name, leads := range c.leaders() {
+		var attributes []attribute.KeyValue
+		if name != "" {
+			attributes = append(attributes, nameKey.String(name))
+		}
+		o.ObserveInt64(c.leader, leads, metric.WithAttributes(attributes...))
+	}
 	return nil
+}
+
+// leaders returns 1 or 0 for each name that metrics show of an election. Elections with the same one are as one.
+func (c *clients) leaders() map[string]int64 {
+	all := map[string]int64{}
+	for client := range c.all {
+		for name, leads := range election.Standing(client) {
+			name, n := c.electionName(name), int64(0)
+			if leads {
+				n = 1
+			}
+			all[name] = max(all[name], n)
+		}
+	}
+	return all
 }

@@ -47,7 +47,8 @@ type Options struct {
 	// quote names, are left out.
 	Name func(name string) string
 	// MetricName returns what metrics show for the name. Empty means that they show no
-	// name. If MetricName is nil, metrics have no names. Each different name is a time
+	// name. If MetricName is nil, metrics have no names, but for redlatch.leader, which has the
+	// names of elections then: a process stands in few. Each different name is a time
 	// series of its own for ever, so let it return only a few, such as "orders" for
 	// "orders:42".
 	MetricName func(name string) string
@@ -78,6 +79,10 @@ func New(opts Options, clients ...*redlatch.Client) (*Telemetry, error) {
 		opts.MeterProvider = otel.GetMeterProvider()
 	}
 	t := &Telemetry{opts: opts}
+	t.watched.electionName = text
+	if opts.MetricName != nil {
+		t.watched.electionName = t.metricName
+	}
 	if _, none := opts.TracerProvider.(noop.TracerProvider); !none {
 		t.tracer = opts.TracerProvider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))
 	}

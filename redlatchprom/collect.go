@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 )
 
 // A now is what the watched clients do at a moment, together.
@@ -51,6 +52,9 @@ var gauges = []struct {
 	},
 }
 
+// leader is a gauge for each election.
+var leader = prometheus.NewDesc("redlatch_leader", "Whether this process leads: 1, or 0 if it only has a candidate in the election.", []string{"name"}, nil)
+
 func gauge(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
 
 // collectors are those that keep their values themselves.
@@ -69,6 +73,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		ch <- g.desc
 	}
+	ch <- leader
 }
 
 // Collect implements prometheus.Collector. It asks the clients and no server.
@@ -76,20 +81,35 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(ch)
 	}
-	n := m.now()
-	for _, g := range gauges {
-		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(m, n))
-	}
-}
-
-// now asks the watched clients, and adds up what they say.
-func (m *Metrics) now() (n now) {
 	m.mu.Lock()
 	clients := slices.Collect(maps.Keys(m.watched))
 	m.mu.Unlock()
-	n.clients = len(clients)
+	n := now{clients: len(clients)}
 	for _, c := range clients {
 		n.Stats = n.Plus(c.Stats())
 	}
-	return n
+	for _, g := range gauges {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(m, n))
+	}
+	for label, value := range m.leaders(clients) {
+		ch <- prometheus.MustNewConstMetric(leader, prometheus.GaugeValue, value, label)
+	}
+}
+
+// leaders returns the values of leader by the label. Elections with the same label are as one.
+func (m *Metrics) leaders(clients []*redlatch.Client) map[string]float64 {
+	all := map[string]float64{}
+	for _, c := range clients {
+		for name, leads := range election.Standing(c) {
+			if m.opts.Name != nil {
+				name = m.opts.Name(name)
+			}
+			label, value := clean(name), 0.0
+			if leads {
+				value = 1
+			}
+			all[label] = max(all[label], value)
+		}
+	}
+	return all
 }

@@ -35,6 +35,9 @@
 // collected:
 //
 //   - redlatch_clients: how many clients are watched.
+//   - redlatch_leader{name}: 1 if this process leads in the election, and 0 if it has a
+//     candidate there that does not lead. See [election.Standing]. Elections in which no
+//     candidate of it runs have no series.
 //   - redlatch_held, redlatch_permits, redlatch_waiters: see [redlatch.Stats].
 //   - redlatch_renewals_due, redlatch_oldest_unconfirmed_renewal_seconds: see
 //     [redlatch.Stats], too. The second is the highest of all clients.
@@ -44,7 +47,8 @@
 // # Names
 //
 // The label name is empty, unless [Options.Name] says otherwise. Names of locks often
-// contain ids, and each name would make dozens of time series that never end.
+// contain ids, and each name would make dozens of time series that never end. The names of
+// elections are shown unless Options.Name is set: each makes one series, which ends with Run.
 //
 // # Dashboard and alerts
 //

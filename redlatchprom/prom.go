@@ -20,7 +20,8 @@ type Options struct {
 	// It must return one of a few values, because each makes time series that stay until the
 	// process ends. It is called at the end of each acquisition and hold, by several
 	// goroutines at a time. Control characters, and what is not UTF-8, become U+FFFD. See
-	// Only. If Name is nil, the label is empty.
+	// Only. If Name is nil, the label is empty, but for redlatch_leader, which has the
+	// names of elections then: a process stands in few.
 	Name func(name string) string
 
 	// Exemplar returns the labels of an exemplar, such as {"trace_id": "..."}, or nil for

@@ -79,8 +79,8 @@ var mayImport = map[string][]string{
 	"internal/mask":      {},
 	"connect":            {".", "driver", "internal/bounded", "internal/mask"},
 	"redissonyaml":       {".", "connect", "internal/bounded", "internal/wire", yaml},
-	"redlatchprom":       {".", "observe", prometheus},
-	"redlatchotel":       {".", "observe", otel},
+	"redlatchprom":       {".", "election", "observe", prometheus},
+	"redlatchotel":       {".", "election", "observe", otel},
 	"redlatchgocron":     {".", "election", gocron},
 	"fence":              {"driver", "internal/script", "internal/wire"},
 }

@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/redlatchotel"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -105,12 +107,13 @@ func TestInstrumentsAreAsDocumented(t *testing.T) {
 		b := newBackend(w, redlatchotel.Options{})
 		c := b.watched(w.Client(redlatch.Config{}))
 		keep(w, c.Lock("orders"))
+		w.Cleanup(stand(c, "scheduler"))
 		w.Server.FlushAll()
 		time.Sleep(time.Minute)
 		got := b.metrics()
 		for name, want := range map[string]struct{ unit, kind string }{
 			"redlatch.acquire.duration": {"s", "histogram"}, "redlatch.hold.duration": {"s", "histogram"}, "redlatch.losses": {"{loss}", "counter"},
-			"redlatch.holds": {"{hold}", "up-down counter"}, "redlatch.permits": {"{permit}", "up-down counter"}, "redlatch.waiters": {"{waiter}", "up-down counter"},
+			"redlatch.holds": {"{hold}", "up-down counter"}, "redlatch.permits": {"{permit}", "up-down counter"}, "redlatch.waiters": {"{waiter}", "up-down counter"}, "redlatch.leader": {"{leader}", "up-down counter"},
 			"redlatch.renewals.due": {"{renewal}", "up-down counter"}, "redlatch.renewals.failed": {"{renewal}", "counter"}, "redlatch.renewals.oldest": {"s", "gauge"},
 		} {
 			kind := "none"
@@ -229,4 +232,49 @@ func TestWithoutATracerNoContextIsMade(t *testing.T) {
 	if err := c.Lock("orders").Do(ctx, nothing); err != nil || got != ctx {
 		t.Errorf("%v; the acquisition goes on with %v, want %v", err, got, ctx)
 	}
+}
+
+// stand has a client be a candidate that leads if it can, until the returned function is called.
+func stand(c *redlatch.Client, name string) (end func()) {
+	ctx, stop := context.WithCancel(bg)
+	ended := locktest.Later(func() error {
+		return election.New(c, name).Run(ctx, func(ctx context.Context, _ int64) error { <-ctx.Done(); return nil })
+	})
+	time.Sleep(time.Second)
+	return func() { stop(); <-ended } //nolint:errcheck // how it ends is no matter
+}
+
+// The sum over processes says whether anybody leads, so a process that leads by one of its clients counts once.
+func TestWhoLeadsIsObserved(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		one, two := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		own := newBackend(w, redlatchotel.Options{}, one, two)
+		none := newBackend(w, redlatchotel.Options{MetricName: func(string) string { return "" }}, one, two)
+		want := func(b *backend, want map[string]int64) {
+			t.Helper()
+			got := map[string]int64{}
+			if data, ok := b.metrics()["redlatch.leader"].Data.(metricdata.Sum[int64]); ok {
+				for _, p := range data.DataPoints {
+					name, _ := p.Attributes.Value("redlatch.name")
+					got[name.AsString()] = p.Value
+				}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("redlatch.leader is %v, want %v", got, want)
+			}
+		}
+		want(own, map[string]int64{})
+		foreign := stand(w.Client(redlatch.Config{}), "a")
+		ends := []func(){stand(one, "a"), stand(two, "a"), stand(one, "b\xff")}
+		want(own, map[string]int64{"a": 0, "b\uFFFD": 1})
+		want(none, map[string]int64{"": 1})
+		ends[2]()
+		want(none, map[string]int64{"": 0})
+		foreign()
+		time.Sleep(time.Second)
+		want(own, map[string]int64{"a": 1})
+		ends[0]()
+		ends[1]()
+		want(own, map[string]int64{})
+	})
 }

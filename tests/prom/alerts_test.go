@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/internal/faultnet"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/standstill"
@@ -158,6 +159,7 @@ func (s *service) user() string { return fmt.Sprint("users:", s.users.Add(1)) }
 func (s *service) works() {
 	s.whole.Helper()
 	s.hold(s.whole, "kept")
+	s.stands("scheduler")
 	const while = 10 * time.Millisecond
 	busy := func(context.Context) error { time.Sleep(while); return nil }
 	for range 3 {
@@ -175,6 +177,13 @@ func (s *service) works() {
 		time.AfterFunc(while, cancel)
 		return s.want(ctx, "kept", time.Hour)
 	}, context.Canceled)
+}
+
+// stands has the service be a candidate, which leads if it can.
+func (s *service) stands(name string) {
+	s.again(func(ctx context.Context) error {
+		return election.New(s.client, name).Run(ctx, func(ctx context.Context, _ int64) error { <-ctx.Done(); return nil })
+	})
 }
 
 // A story is what befalls a service, and what Prometheus makes of that.
@@ -291,6 +300,10 @@ var stories = map[string]struct {
 			s.Error("the hold is still there")
 		}
 	}, []string{"RedlatchHoldsDropped"}},
+
+	"somebody holds an election's lock": {func(s story) {
+		s.stands(s.hold(s.T, "scheduler").Name())
+	}, []string{"RedlatchNoLeader"}},
 
 	"the only process dies": {func(s story) {
 		s.dead.Store(true)

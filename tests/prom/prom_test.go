@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/redlatchprom"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -279,5 +280,49 @@ func TestAClientIsCountedOnceUntilNobodyWatchesIt(t *testing.T) {
 		want("one left", 5, 1)
 		m.Watch(other)
 		want("watched anew", 7, 2)
+	})
+}
+
+// An election is told of while a candidate of this process runs: two series of the same labels would spoil the whole scrape.
+func TestMetricsTellWhoLeads(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		as := func(name string) string { kind, _, _ := strings.Cut(name, ":"); return kind }
+		m, short := redlatchprom.New(redlatchprom.Options{}), redlatchprom.New(redlatchprom.Options{Name: as})
+		registry, shortly := registered(w, m), registered(w, short)
+		one, two := watched(w, m), watched(w, m)
+		short.Watch(one)
+		want := func(g prometheus.Gatherer, text string) {
+			t.Helper()
+			if got := series(w, g, "redlatch_leader"); got != text {
+				t.Errorf("Prometheus sees\n%s, want\n%s", got, text)
+			}
+		}
+		want(registry, "")
+		ctx, stop := context.WithCancel(bg)
+		defer stop()
+		run := func(c *redlatch.Client, name string) (end func()) {
+			ctx, stop := context.WithCancel(ctx)
+			ended := locktest.Later(func() error {
+				return election.New(c, name).Run(ctx, func(ctx context.Context, _ int64) error { <-ctx.Done(); return nil })
+			})
+			time.Sleep(time.Second)
+			return func() { stop(); w.WantErr(<-ended, context.Canceled) }
+		}
+		foreign := run(w.Client(redlatch.Config{}), "shard:1")
+		ends := []func(){run(one, "shard:1"), run(one, "shard:2"), run(two, "shard:2"), run(one, "bad\x00\xff")}
+		want(registry, "leader{name=\"bad\uFFFD\uFFFD\"} 1\nleader{name=\"shard:1\"} 0\nleader{name=\"shard:2\"} 1\n")
+		want(shortly, "leader{name=\"bad\uFFFD\uFFFD\"} 1\nleader{name=\"shard\"} 1\n")
+		ends[1]() // the other client of this process follows
+		time.Sleep(time.Second)
+		want(registry, "leader{name=\"bad\uFFFD\uFFFD\"} 1\nleader{name=\"shard:1\"} 0\nleader{name=\"shard:2\"} 1\n")
+		want(shortly, "leader{name=\"bad\uFFFD\uFFFD\"} 1\nleader{name=\"shard\"} 0\n")
+		foreign()
+		time.Sleep(time.Second)
+		want(shortly, "leader{name=\"bad\uFFFD\uFFFD\"} 1\nleader{name=\"shard\"} 1\n")
+		for _, end := range []func(){ends[0], ends[2], ends[3]} {
+			end()
+		}
+		want(registry, "")
+		want(shortly, "")
 	})
 }
