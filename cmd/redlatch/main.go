@@ -5,6 +5,8 @@ package main
 import (
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
 )
 
@@ -12,5 +14,6 @@ func main() {
 	if len(os.Args) == 2 && supervise.Helper(os.Args[1]) {
 		return
 	}
+	cobra.EnableCommandSorting = false // help lists what is needed most often first
 	os.Exit(execute(os.Args[1:]))
 }

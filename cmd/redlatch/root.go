@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,12 +102,32 @@ refuses the user, 70 if something else went wrong with the server.`,
 	})
 	a.server.flags(root.PersistentFlags())
 	root.PersistentFlags().BoolVarP(&a.ui.quiet, "quiet", "q", false, "print only results, and the reason if the command fails")
-	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.topCommand(), a.serveCommand(), a.showCommand(), a.acquireCommand(), a.extendCommand(), a.releaseCommand(),
-		a.semaphoreCommand(), a.latchCommand(), a.rateCommand(), a.barrierCommand(), a.configCommand(), a.doctorCommand(), a.aclCommand(),
-		a.demoCommand(), a.demoWorkerCommand(), a.versionCommand())
+	run := a.runCommand()
+	run.SuggestFor = []string{"exec", "lock", "with"} // what it is called elsewhere
+	group(root, "Run a command under a lock:", run, a.electCommand())
+	group(root, "Hold a lock for several steps of a script:", a.acquireCommand(), a.extendCommand(), a.releaseCommand())
+	group(root, "Use a synchronizer:", a.semaphoreCommand(), a.latchCommand(), a.rateCommand(), a.barrierCommand())
+	group(root, "See who holds what, and who waits:", a.lsCommand(), a.showCommand(), a.topCommand(), a.serveCommand())
+	group(root, "Set up and check:", a.configCommand(), a.doctorCommand(), a.aclCommand())
+	group(root, aboutItself, a.demoCommand(), a.versionCommand())
+	root.AddCommand(a.demoWorkerCommand())
+	root.SetHelpCommandGroupID(aboutItself)
+	root.SetCompletionCommandGroupID(aboutItself)
 	root.InitDefaultHelpCmd()
 	helpCommand(root)
 	return root
+}
+
+// aboutItself is the title of the commands that need no server of the user's.
+const aboutItself = "About this program:"
+
+// group adds commands for one task. The help lists them under the title, in this order: see main.
+func group(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // helpCommand has cobra's help command refuse what is no command: it showed the help of the root, and ended with 0.
@@ -132,7 +153,13 @@ func known(cmd *cobra.Command, args []string) error {
 	}
 	err := fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
 	cmd.SuggestionsMinimumDistance = 2
-	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+	like := cmd.SuggestionsFor(args[0])
+	for _, other := range cmd.Commands() {
+		if slices.Contains(other.SuggestFor, args[0]) {
+			like = []string{other.Name()} // and not what is only spelt like it
+		}
+	}
+	if len(like) > 0 {
 		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(like, " or "))
 	}
 	return err
