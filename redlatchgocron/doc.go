@@ -6,9 +6,10 @@
 //     prevents that.
 //   - [NewElector]: one process, the leader, runs all jobs. When it ends, another one goes on.
 //
-// Neither way ends a job. gocron does not tell a running job that its lock, or the leadership, was lost. If something must not
-// happen twice then, use a fencing token (see package fence), or use [redlatch.Lock.Do] or [election.Candidate.Run] in the job,
-// because their context ends.
+// gocron does not tell a running job that its lock, or the leadership, was lost, so a job goes on beside the next
+// one. [Locker.Task] and [Elector.Task] make tasks that are told: their context ends. What must not happen twice all
+// the same, because a process was paused, needs a fencing token (see package fence): the number of the leader's term
+// is one.
 //
 // # Versions
 //

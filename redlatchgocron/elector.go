@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/election"
 )
 
@@ -44,4 +45,23 @@ func (e *Elector) IsLeader(context.Context) error {
 		return ErrNotLeader
 	}
 	return nil
+}
+
+// Task returns a task for gocron.Scheduler.NewJob that calls f while this process leads. The context of f ends with the
+// term, with the cause that election.Candidate.Run names, and when the context of the job ends. So f stops before another
+// process leads, if it heeds its context. redlatch.HoldFrom(ctx).Token() is the number of the term.
+//
+// The task fails with the error of f, joined with why the term ended if it ended meanwhile: gocron tells it to
+// AfterJobRunsWithError. It fails with ErrNotLeader, without a call of f, if this process does not lead.
+func (e *Elector) Task(f func(ctx context.Context) error) gocron.Task {
+	return gocron.NewTask(func(ctx context.Context) error {
+		term := e.term.Load()
+		if term == nil || (*term).Err() != nil {
+			return ErrNotLeader
+		}
+		ctx, cancel := context.WithCancelCause(redlatch.HoldFrom(*term).With(ctx))
+		defer cancel(nil)
+		defer context.AfterFunc(*term, func() { cancel(context.Cause(*term)) })()
+		return withLoss(f(ctx), context.Cause(*term))
+	})
 }

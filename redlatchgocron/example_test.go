@@ -52,3 +52,23 @@ func ExampleNewElector() {
 }
 
 func report() {}
+
+// A job that stops when its lock is lost, before another process runs it.
+func ExampleLocker_Task() {
+	client, err := redlatch.New(driverOfProgram, redlatch.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	locker := redlatchgocron.NewLocker(client, redlatchgocron.Options{Prefix: "jobs:", MinHold: time.Minute})
+	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := scheduler.NewJob(gocron.CronJob("0 3 * * *", false), locker.Task(export), gocron.WithName("export")); err != nil {
+		log.Fatal(err)
+	}
+	scheduler.Start()
+}
+
+// export does its work until ctx ends.
+func export(ctx context.Context) error { return ctx.Err() }

@@ -20,10 +20,16 @@ import (
 
 // scheduled starts a scheduler with one job every minute, whose clock is so late.
 func scheduled(w *locktest.World, late time.Duration, job func(), options ...gocron.SchedulerOption) gocron.Scheduler {
+	return scheduledTask(w, late, gocron.NewTask(job), nil, options...)
+}
+
+// scheduledTask is scheduled, of a task with options of its job.
+func scheduledTask(w *locktest.World, late time.Duration, task gocron.Task, of []gocron.JobOption, options ...gocron.SchedulerOption) gocron.Scheduler {
 	s, err := gocron.NewScheduler(append(options, gocron.WithLocation(time.UTC))...)
 	w.OK(err)
 	first := time.Now().Truncate(time.Minute).Add(time.Minute + late)
-	_, err = s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(job), gocron.WithName("report"), gocron.WithStartAt(gocron.WithStartDateTime(first)))
+	of = append(of, gocron.WithName("report"), gocron.WithStartAt(gocron.WithStartDateTime(first)))
+	_, err = s.NewJob(gocron.DurationJob(time.Minute), task, of...)
 	w.OK(err)
 	s.Start()
 	return s
