@@ -3,7 +3,7 @@
 // adapter: the packages redlatchgoredis, redlatchrueidis and redlatchvalkey
 // are adapters, and package drivertest checks any other.
 //
-// An adapter implements [Redis], and [Batcher], [Acker] and [Sharer] if its library
+// An adapter implements [Redis], and [Batcher], [Acker], [Sharer] and [Subscriber] if its library
 // can do that. Its most important task is to say truthfully what became of a script
 // that failed. [ServerError] does so for everything that a server answers.
 package driver
@@ -82,6 +82,16 @@ type Sharer interface {
 	// Listeners returns how many subscriptions to a channel have not been stopped,
 	// of all clients that use this driver. For the server they are one subscriber.
 	Listeners(channel string, sharded bool) int
+}
+
+// A Subscriber is a Redis that knows which subscriptions are up. An adapter need not implement it. Without it
+// redlatch.Client.Healthy does not look at subscriptions.
+type Subscriber interface {
+	Redis
+
+	// Unconfirmed returns how many channels have a listener although the server has not confirmed the subscription for
+	// at least d: it never has, it refuses, or the connection was lost. It does no I/O.
+	Unconfirmed(d time.Duration) int
 }
 
 // A Batcher is a Redis that can send many scripts in one go. An adapter need

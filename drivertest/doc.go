@@ -43,7 +43,8 @@
 //     there and elsewhere ([RunFailover]), scripts succeed and messages arrive
 //     again.
 //
-// A driver that is a [driver.Sharer] must say how many listen to a channel.
+// A driver that is a [driver.Sharer] must say how many listen to a channel, and a [driver.Subscriber] how many channels
+// are not confirmed.
 //
 // For a driver that is a [driver.Batcher], all of this is tested again with batches.
 // Results go to their requests, also beside other batches and runs. A request that

@@ -87,6 +87,7 @@ func testSubscription(e *env) {
 	channel := e.prefix + "channel"
 	a, stop := e.listen(channel, false)
 	a.confirmed(1)
+	unconfirmed(e.r, e, 0)
 	e.subscribers(channel, 1)
 	want := make([]string, 500)
 	for i := range want {
@@ -112,6 +113,19 @@ func testSubscription(e *env) {
 	}
 }
 
+// unconfirmed waits until so many channels are not confirmed, if the driver knows that.
+func unconfirmed(r driver.Redis, e *env, want int) {
+	e.Helper()
+	s, ok := r.(driver.Subscriber)
+	if !ok {
+		return
+	}
+	e.eventually(fmt.Sprintf("%d channels unconfirmed", want), func() bool { return s.Unconfirmed(0) == want })
+	if n := s.Unconfirmed(time.Hour); n != 0 {
+		e.Errorf("%d channels are said to be unconfirmed for an hour", n)
+	}
+}
+
 func testSubscribeWithoutServer(e *env) {
 	channel := e.prefix + "channel"
 	e.proxy.Blackhole(true)
@@ -120,11 +134,25 @@ func testSubscribeWithoutServer(e *env) {
 	e.inTime("Subscribe with its end", start, 0)
 	a, _ := e.listen(channel, false)
 	b := &ear{e: e} // of a driver that has never seen the server
-	e.Cleanup(e.open(e.addr, short).Subscribe(channel, false, b.hear))
+	r := e.open(e.addr, short)
+	stop := r.Subscribe(channel, false, b.hear)
+	e.Cleanup(stop)
+	unconfirmed(e.r, e, 1)
+	unconfirmed(r, e, 1)
 	e.proxy.Blackhole(false)
 	e.proxy.BreakAll()
 	a.confirmed(1)
 	b.confirmed(1)
+	unconfirmed(e.r, e, 0)
+	unconfirmed(r, e, 0)
+	e.proxy.Blackhole(true)
+	e.proxy.BreakAll()
+	unconfirmed(e.r, e, 1)
+	stop()
+	unconfirmed(r, e, 0) // nobody listens
+	e.proxy.Blackhole(false)
+	e.proxy.BreakAll()
+	a.confirmed(2)
 }
 
 func testSeveralSubscribers(e *env) {
@@ -244,6 +272,7 @@ func testSubscriptionRefused(e *env) {
 			e.Errorf("%d confirmations: the subscription was lost", n)
 		}
 	}
+	unconfirmed(r, e, 1)
 	if n, _ := no.heard(); n != 0 || breaks.Load() != 0 {
 		e.Errorf("%d confirmations of what was refused, %d breaks reported", n, breaks.Load())
 	}

@@ -132,6 +132,11 @@ func (d *Driver) Listeners(channel string, sharded bool) int {
 	return d.classic.count(channel)
 }
 
+// Unconfirmed implements [driver.Subscriber].
+func (d *Driver) Unconfirmed(after time.Duration) int {
+	return d.classic.unconfirmed(after) + d.sharded.unconfirmed(after)
+}
+
 // patient bounds a call that is not a mere Run: as a whole, if the client minds contexts.
 func (d *Driver) patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d.limits.After)

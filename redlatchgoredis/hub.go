@@ -39,6 +39,7 @@ type topic struct {
 	listeners adapter.Listeners
 	link      *link // where it is, or is about to be, subscribed
 	confirmed bool
+	since     time.Time // when somebody began to wait for the confirmation that is missing
 	refused   rest
 	resting   bool // until a timer touches it
 }
@@ -71,6 +72,9 @@ func (h *hub) subscribe(channel string, f func(driver.Notice)) (stop func()) {
 		t = &topic{name: channel}
 		h.topics[channel] = t
 	}
+	if len(t.listeners) == 0 {
+		t.since = time.Now()
+	}
 	t.listeners = t.listeners.With(l)
 	if t.confirmed {
 		go l.Confirmed(false) // not from here: our caller may hold what f wants
@@ -93,6 +97,18 @@ func (h *hub) count(channel string) int {
 	return 0
 }
 
+// unconfirmed returns how many channels somebody listens to that have not been confirmed for so long.
+func (h *hub) unconfirmed(after time.Duration) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.topics {
+		if len(t.listeners) > 0 && !t.confirmed && time.Since(t.since) >= after {
+			n++
+		}
+	}
+	return n
+}
+
 func (h *hub) unsubscribe(t *topic, l *adapter.Listener) {
 	l.Stop()
 	h.mu.Lock()
@@ -112,6 +128,9 @@ func (h *hub) touch(t *topic) {
 // leave takes t, which is not subscribed any more, from its link. h.mu is held.
 func (t *topic) leave() {
 	delete(t.link.topics, t.name)
+	if t.confirmed {
+		t.since = time.Now()
+	}
 	t.link, t.confirmed = nil, false
 }
 

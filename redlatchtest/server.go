@@ -95,4 +95,5 @@ type redis interface {
 	driver.Batcher
 	driver.Acker
 	driver.Sharer
+	driver.Subscriber
 }

@@ -36,7 +36,8 @@ type topic struct {
 	// Guarded by topics.mu.
 	listeners adapter.Listeners
 	confirmed bool
-	failures  int // since the last confirmation
+	since     time.Time // when somebody began to wait for the confirmation that is missing
+	failures  int       // since the last confirmation
 	leave     context.CancelFunc
 }
 
@@ -55,6 +56,9 @@ func (d *Driver) Subscribe(channel string, sharded bool, h func(driver.Notice)) 
 		d.topics.m[key] = t
 		d.topics.wg.Go(t.run)
 	}
+	if len(t.listeners) == 0 {
+		t.since = time.Now()
+	}
 	t.listeners = t.listeners.With(l)
 	if t.confirmed {
 		go l.Confirmed(false) // not from here: our caller may hold what h wants
@@ -70,6 +74,18 @@ func (d *Driver) Listeners(channel string, sharded bool) int {
 		return len(t.listeners)
 	}
 	return 0
+}
+
+// Unconfirmed implements [driver.Subscriber].
+func (d *Driver) Unconfirmed(after time.Duration) (n int) {
+	d.topics.mu.Lock()
+	defer d.topics.mu.Unlock()
+	for _, t := range d.topics.m {
+		if len(t.listeners) > 0 && !t.confirmed && time.Since(t.since) >= after {
+			n++
+		}
+	}
+	return n
 }
 
 func (t *topic) drop(l *adapter.Listener) {
@@ -218,7 +234,9 @@ func (t *topic) ended(err error) time.Duration {
 	if t.confirmed && err != nil && t.d.subs.foreign {
 		t.d.topics.broken = true // nobody else notices
 	}
-	t.confirmed = false
+	if t.confirmed {
+		t.confirmed, t.since = false, time.Now()
+	}
 	t.failures++
 	return adapter.Pause(t.failures - 1)
 }

@@ -111,6 +111,7 @@ type full interface {
 	driver.Batcher
 	driver.Acker
 	driver.Sharer
+	driver.Subscriber
 }
 
 // Open returns a driver that ends with the test.
