@@ -160,6 +160,23 @@ func (c *Client) campaign(ctx context.Context, of lock.Spec, once bool, at calls
 	return l.acquire(ctx, wait, at)
 }
 
+// Healthy is for readiness, and not for liveness: in an outage, a restart gives up holds that would outlive it. It
+// returns nil if the client can acquire and keep locks, as far as it can tell: the server may be full, or a replica.
+//
+// Else the error joins a sentence for each of these: the server has not answered one request before ctx ended, or in
+// Config.OutageTimeout (ErrUnavailable), or it refuses that; renewals are late, by a sixth of a lease; subscriptions
+// have been missing for 3 seconds. Of a cluster one node is asked. It is ErrClosed once Close or Shutdown begins.
+func (c *Client) Healthy(ctx context.Context) error {
+	switch {
+	case ctx == nil:
+		return args.ErrNilContext
+	case c.engines.Server.Closed():
+		return ErrClosed
+	}
+	answer, subscriptions := request.Healthy(ctx, c.engines.Server)
+	return errors.Join(answer, c.clock.Late(), subscriptions)
+}
+
 // ID returns the client's UUID, the first part of every owner field it writes.
 func (c *Client) ID() string { return c.id }
 
@@ -180,8 +197,7 @@ func (c *Client) ID() string { return c.id }
 // Shutdown does not wait for lost holds, permits of Semaphore.Acquire or detached permits. Close ends a running
 // Shutdown. A section that itself calls Shutdown with a context that never ends waits for itself for ever.
 //
-// Shut an HTTP server whose handlers use the client down before the client, so that requests in flight still get the
-// locks that they want: errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)).
+// Shut an HTTP server down before the client: errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)).
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return args.ErrNilContext

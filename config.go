@@ -35,9 +35,8 @@ type Config struct {
 	MaxHold time.Duration
 
 	// OutageTimeout is how long a call keeps trying while the server does not answer. After that it fails with
-	// ErrUnavailable. The time counts for each call by itself, from when it began, or from when the server began to
-	// owe an answer, if that was later. A request that is in flight at the end may take its time. Zero means 10
-	// seconds.
+	// ErrUnavailable. The time counts for each call by itself, from when it began, or the server began to owe an
+	// answer, if that was later. A request that is in flight at the end may take its time. Zero means 10 seconds.
 	OutageTimeout time.Duration
 
 	// CloseTimeout bounds how long Close waits for requests that are in flight, and how long Shutdown, when its
@@ -99,10 +98,9 @@ type Redisson struct {
 	// PubSub is how waiters are woken: all clients that share a lock must agree. Zero means what Redisson does.
 	PubSub PubSub
 
-	// FairLockWaitTimeout is for fair locks for which Redisson clients wait, too. A Redisson client that dies in the
-	// queue delays the waiters behind it by this time. Redisson calls it fairLockWaitTimeout; give both sides the
-	// same value. Waiters of redlatch do not depend on it: one that dies is passed over after six seconds. Zero means
-	// 5 minutes; at least 5 seconds, at most a day.
+	// FairLockWaitTimeout is for fair locks that Redisson clients wait for, too. One that dies in the queue delays the
+	// waiters behind it by this time; one of redlatch is passed over after six seconds. Redisson calls it
+	// fairLockWaitTimeout; give both sides the same value. Zero means 5 minutes; at least 5 seconds, at most a day.
 	FairLockWaitTimeout time.Duration
 
 	// MaxClockSkew is by how much the clock of a Redisson client may differ from the server's. Redisson judges by its

@@ -54,12 +54,12 @@
 // # Beside locks
 //
 // Package semaphore has permits that are only counted, so that a crash loses them, and permits with leases, which are a [Hold] and come
-// back. Nobody owns latches, barriers and rate limits (packages latch, barrier and ratelimit). A repeated or late request of theirs counts once, unless the server is silent for minutes;
-// docs/guarantees.md says what becomes of it then. Package election lets one process lead at a time.
+// back. Nobody owns latches, barriers and rate limits (packages latch, barrier and ratelimit). A repeated or late request of theirs counts once, unless the server is silent for minutes
+// (docs/guarantees.md). Package election lets one process lead at a time.
 //
 // Package admin says who holds a lock or how a synchronizer stands, lists them, asks all clients what they hold and wait for,
 // and releases a lock for its holder. Package observe calls functions of yours when something happens to a client, and
-// [Client.Stats] counts. Package redlatchtest helps to test programs that use locks.
+// [Client.Stats] counts. [Client.Healthy] is for readiness probes. Package redlatchtest helps to test programs that use locks.
 //
 // # Drivers
 //

@@ -14,20 +14,17 @@ import "fmt"
 // It makes a failover less likely to cost a lock, and promises no more: only a lock of which all replicas know
 // survives the failover to any of them. Only fencing protects a resource: see docs/guarantees.md.
 //
-// It costs an acquisition the replication's round trip, a connection of its own for as long, and each primary now and
-// then a question about its replicas. A lock that passes between goroutines of this process is not acknowledged
-// again, unless it gets a lease or a token on its way.
+// It costs an acquisition the replication's round trip, and a connection of its own for as long. A lock that passes
+// between goroutines of this process is acknowledged again only if it gets a lease or a token on its way.
 type Acks uint8
 
 // The values of Acks.
 const (
-	// AckAuto is AckAny with Sentinel and in a cluster, and AckOff with a single server: what Redisson does by
-	// default (checkLockSyncedSlaves).
+	// AckAuto is AckAny with Sentinel and in a cluster, else AckOff: Redisson's default (checkLockSyncedSlaves).
 	AckAuto Acks = iota
 	// AckOff waits for no replica.
 	AckOff
-	// AckBestEffort waits for one replica, if the primary has any, and goes on without it if it is silent, which is
-	// an event (observe.Hooks.NotAcknowledged).
+	// AckBestEffort waits for one replica, if there is any. Its silence is an event (observe.Hooks.NotAcknowledged).
 	AckBestEffort
 	// AckAny requires one replica, if the primary has any. Where the server does not know WAIT, or not say how many
 	// replicas it has, it requires nothing.
@@ -59,10 +56,9 @@ type PubSub uint8
 
 // The values of PubSub.
 const (
-	// PubSubAuto is what Redisson does: sharded Pub/Sub in a cluster whose servers know it (Redis 7, Valkey), and
-	// classic everywhere else.
+	// PubSubAuto is what Redisson does: sharded in a cluster whose servers know that (Redis 7, Valkey), else classic.
 	PubSubAuto PubSub = iota
-	// PubSubClassic is PUBLISH and SUBSCRIBE, as Redisson's shardedSubscriptionMode OFF, and Redisson before 3.19.
+	// PubSubClassic is PUBLISH and SUBSCRIBE, as Redisson with shardedSubscriptionMode OFF, and before 3.19.
 	PubSubClassic
 	// PubSubSharded is SPUBLISH and SSUBSCRIBE. On Redis before 7 a release fails with it, and with PubSubBoth.
 	PubSubSharded

@@ -27,15 +27,14 @@ type Stats struct {
 	Lost           uint64
 }
 
-// Stats counts what the client holds, what its callers wait for, and how its renewals do. It sends no request, also
-// works after Close, and may be called at any time, such as for a metric that is read every few seconds.
+// Stats counts what the client holds, what its callers wait for, and how its renewals do. It sends no request,
+// and also works after Close.
 //
 // A caller waits from when it has been refused, or stands in a line with others; callers that want to read, and those
 // of synchronizers, always do until they are answered. Calls that only try do not wait.
 //
-// It takes time in proportion to how many locks are held or waited for, about a millisecond for a thousand, and keeps
-// no caller waiting for longer than it takes to look at a few hundred. What is acquired, released or passed on
-// meanwhile is counted once, twice or not at all.
+// It takes about a millisecond for a thousand locks that are held or waited for, and delays no caller by more than a
+// few hundred take. What is acquired, released or passed on meanwhile is counted once, twice or not at all.
 func (c *Client) Stats() Stats {
 	s := Stats{RenewalsFailed: c.report.failures.Load(), Lost: c.report.losses.Load()}
 	s.RenewalsDue, s.OldestUnconfirmed = c.clock.Due()

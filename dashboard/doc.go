@@ -14,6 +14,8 @@
 // nothing from elsewhere, and its content security policy forbids that. Names and identities can
 // contain anything, and are escaped. Without JavaScript the pages reload themselves.
 //
+// [Health] is a handler for readiness probes beside the pages.
+//
 // # What it costs
 //
 // As long as somebody looks at a page, the handler asks the server again and again, and waits for

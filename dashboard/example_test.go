@@ -8,6 +8,16 @@ import (
 	"github.com/redlatch/redlatch/dashboard"
 )
 
+// A service gets requests while its locks work. The liveness probe asks nobody: a restart would give up what is held.
+func ExampleHealth() {
+	var client *redlatch.Client // the program's
+
+	internal := http.NewServeMux() // which only the platform reaches
+	internal.Handle("/readyz", dashboard.Health(client, nil))
+	internal.HandleFunc("/livez", func(http.ResponseWriter, *http.Request) {})
+	log.Print(http.ListenAndServe("10.0.0.7:8081", internal))
+}
+
 // A program that has users shows the pages to those whom it knows: mustLogIn is its own.
 func Example() {
 	var client *redlatch.Client                                       // the program's

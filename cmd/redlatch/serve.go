@@ -42,8 +42,9 @@ the address sees the names of all locks and who uses them. To show the pages to 
 people, mount the package dashboard in a program that knows who they are.
 
 While a page is open and visible, serve goes over all keys of the server and asks
-all clients, once for all pages. If the server goes away, serve waits for it. Ctrl-C
-ends serve, with 0.`,
+all clients, once for all pages. If the server goes away, serve waits for it, and
+/readyz beside the pages has the status 503 and says what is wrong. Ctrl-C ends
+serve, with 0.`,
 		Example: `  redlatch serve
   redlatch serve --listen 127.0.0.1:0 --interval 2s 'orders:*'`,
 		Args: cobra.MaximumNArgs(1),
@@ -78,7 +79,10 @@ ends serve, with 0.`,
 		}
 		pages := dashboard.New(client, dashboard.Options{Pattern: pattern, Interval: interval.Duration, Server: a.shownAddress(), Mask: a.ui.mask})
 		defer pages.Close()
-		return a.serve(ctx, addr, pages)
+		mux := http.NewServeMux()
+		mux.Handle("/readyz", dashboard.Health(client, a.ui.mask))
+		mux.Handle("/", pages)
+		return a.serve(ctx, addr, mux, pages.Close)
 	}
 	return cmd
 }
@@ -99,8 +103,8 @@ func listenAddress(listen string, open bool) (*net.TCPAddr, error) {
 	return addr, nil
 }
 
-// serve shows the pages until ctx ends.
-func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages *dashboard.Handler) error {
+// serve has the pages shown until ctx ends, and then ends those that are open.
+func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages http.Handler, end func()) error {
 	listener, err := net.ListenTCP("tcp", addr)
 	if err != nil {
 		hint := ""
@@ -110,7 +114,7 @@ func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages *dashboard.Han
 		return &failure{code: exitUnavailable, err: err, hint: hint}
 	}
 	defer listener.Close()
-	var handler http.Handler = pages
+	handler := pages
 	if addr.IP.IsLoopback() {
 		handler = ownHost(pages)
 	}
@@ -128,7 +132,7 @@ func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages *dashboard.Han
 		return &failure{code: exitSystem, err: err}
 	case <-ctx.Done():
 	}
-	pages.Close() // so that no page keeps the server
+	end() // so that no page keeps the server
 	ending, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := server.Shutdown(ending); err != nil {

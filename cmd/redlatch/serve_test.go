@@ -81,12 +81,22 @@ func TestServe(t *testing.T) {
 		}
 	}
 	until("lock, held")
+	ready := func(want int, says string) {
+		t.Helper()
+		eventually(t, says, func() bool {
+			code, text := fetch(t, url+"readyz", "")
+			return code == want && strings.Contains(text, says) && !strings.Contains(text, password)
+		}, j.output)
+	}
+	ready(http.StatusOK, "ok")
 	r.Close()
 	until("has not answered since")
+	ready(http.StatusServiceUnavailable, "server unavailable")
 	if err := r.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	until("Live")
+	ready(http.StatusOK, "ok")
 	j.signal(os.Interrupt)
 	j.ends(0)
 }
