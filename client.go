@@ -96,7 +96,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Server: server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: e.Twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
-		Agreed:  lock.Agreed{TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
+		Agreed:  lock.Agreed{Codec: cfg.Redisson.Codec, TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
 		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(c.meet, c.appears),
 	})
 	c.endDriver = lastuser.Begin(redis)

@@ -92,11 +92,15 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Redisson is what must agree with the clients of Redisson that use the same locks, besides
-// Config.WatchdogTimeout. The zero value fits Redisson's defaults.
+// Redisson is what must agree with Redisson's clients that use the same locks, beside Config.WatchdogTimeout. Zero is
+// Redisson's default, but for Codec.
 type Redisson struct {
 	// PubSub is how waiters are woken: all clients that share a lock must agree. Zero means what Redisson does.
 	PubSub PubSub
+
+	// Codec is the codec of these clients, such as StringCodec, or the class that their file names. If redlatch does
+	// not have it, every redisson.GroupLock is refused. Empty means StringCodec.
+	Codec string
 
 	// FairLockWaitTimeout is for fair locks that Redisson clients wait for, too. One that dies in the queue delays the
 	// waiters behind it by this time; one of redlatch is passed over after six seconds. Redisson calls it

@@ -26,8 +26,7 @@ const (
 	AckOff
 	// AckBestEffort waits for one replica, if there is any. Its silence is an event (observe.Hooks.NotAcknowledged).
 	AckBestEffort
-	// AckAny requires one replica, if the primary has any. Where the server does not know WAIT, or not say how many
-	// replicas it has, it requires nothing.
+	// AckAny requires one replica, if there is any, and none if the server does not know WAIT or how many there are.
 	AckAny
 	// AckRequired requires Config.AckReplicas replicas, for renewals, too.
 	AckRequired

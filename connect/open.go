@@ -57,8 +57,16 @@ func (s Settings) logWarnings() {
 	if s.Config.Logger == nil {
 		return
 	}
+	var harmless []string
 	for _, w := range s.Warnings {
+		if w.Severity == Harmless {
+			harmless = append(harmless, w.Key)
+			continue
+		}
 		s.Config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "a key of Redisson's file",
 			slog.Int("line", w.Line), slog.String("key", w.Key), slog.String("what", w.Text))
+	}
+	if len(harmless) > 0 {
+		s.Config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "keys of Redisson's file that have no effect, and need none", slog.Any("keys", harmless))
 	}
 }

@@ -69,16 +69,55 @@ type Settings struct {
 	Config redlatch.Config
 
 	// Warnings say which keys of Redisson's file have no effect, or another one
-	// than in Redisson. The client's Logger gets them when it is opened.
+	// than in Redisson. The client's Logger gets them when it is opened, the
+	// harmless ones as one line.
 	Warnings []Warning
 }
 
 // A Warning is about a key of Redisson's configuration file that has no effect,
 // or another effect than in Redisson.
 type Warning struct {
-	Line int
-	Key  string // with the section before it: singleServerConfig.retryAttempts
-	Text string
+	Severity Severity
+	Line     int
+	Key      string // with the section before it: singleServerConfig.retryAttempts
+	Text     string
+}
+
+// Severity says what a Warning is worth.
+type Severity uint8
+
+// The severities.
+const (
+	Important Severity = iota // the key may be a mistake, or does something else than in Redisson
+	Harmless                  // the key does nothing here, and no lock misses it
+)
+
+// String returns "important" or "harmless".
+func (s Severity) String() string {
+	switch s {
+	case Important:
+		return "important"
+	case Harmless:
+		return "harmless"
+	}
+	return fmt.Sprintf("Severity(%d)", uint8(s))
+}
+
+// WarningLines returns a line for each important warning, and then one for all harmless ones together, which names their
+// keys. The texts of these say why.
+func WarningLines(warnings []Warning) (lines []string) {
+	var keys []string
+	for _, w := range warnings {
+		if w.Severity == Harmless {
+			keys = append(keys, fmt.Sprintf("%s (line %d)", w.Key, w.Line))
+			continue
+		}
+		lines = append(lines, w.String())
+	}
+	if len(keys) > 0 {
+		lines = append(lines, "have no effect, and need none: "+strings.Join(keys, ", "))
+	}
+	return lines
 }
 
 // String returns all of it.

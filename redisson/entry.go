@@ -11,8 +11,10 @@ import "github.com/redlatch/redlatch/internal/wire"
 // object's name in braces, unless it has braces itself: redlatch acl '{accounts}:' prints the rights for them, and
 // redlatch acl accounts does not.
 //
-// The Java service must use the StringCodec for the object: with another one it hashes other bytes. The names are those
-// of Redisson 3.18 to 4.7.
+// The Java service must use the StringCodec for the object: with another one, Redisson's default included, it hashes other
+// bytes, and the names are not those of its locks. Nothing here can tell, because Java gives an object its codec:
+// getMap("accounts", StringCodec.INSTANCE). Without that it is the one of the file, and package redissonyaml warns of
+// a file that names another one. The names are those of Redisson 3.18 to 4.7.
 type Entry struct {
 	Object string // the name of the map, set or multimap
 	Key    string // the key in a map or multimap, the value in a set

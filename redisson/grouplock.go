@@ -9,8 +9,10 @@ import (
 // many they are. Two of these locks exclude each other if they have a value in common. The order of the values and
 // how often each is named do not matter; a lock of no values is refused by every method.
 //
-// It is Redisson's getMultiLock(group, values) if that client is configured with StringCodec; other codecs make other
-// fields of the same values. The whole group is one hash in Redis, so it is in one slot of a cluster, and its values'
+// It is Redisson's getMultiLock(group, values) if that client is configured with StringCodec, or with LongCodec or
+// ByteArrayCodec for such values. Other codecs, Redisson's default included, make other fields of the same values. So
+// every method refuses, with redlatch.ErrInvalid, if redlatch.Config.Redisson.Codec is another one, as it is after
+// redissonyaml has read a file without StringCodec. The whole group is one hash in Redis, so it is in one slot of a cluster, and its values'
 // locks wake each other's waiters. Do not use its name for another lock.
 //
 // A value is locked until a time that stands in Redis, which redlatch reads and writes by the server's clock and

@@ -7,7 +7,8 @@
 //	if err != nil { ... }
 //	defer client.Close()
 //
-// The packages redlatchgoredis and redlatchvalkey open such settings as well. docs/connect.md
+// The Logger gets the warnings, or connect.WarningLines makes lines of settings.Warnings. The packages redlatchgoredis
+// and redlatchvalkey open such settings as well. docs/connect.md
 // says what becomes of each key of the file.
 //
 // # Versions

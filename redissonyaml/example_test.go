@@ -5,6 +5,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/redissonyaml"
 )
 
@@ -14,19 +15,22 @@ singleServerConfig:
   address: redis://${REDIS_HOST:-localhost}:6379
   database: 2
   connectionPoolSize: 64
+  timeout: 9000
 lockWatchdogTimeout: 20000
+nettyThreads: 32
 `), os.LookupEnv)
 	if err != nil {
 		log.Print(err)
 		return
 	}
 	fmt.Println(settings, settings.Config.WatchdogTimeout)
-	for _, w := range settings.Warnings {
-		fmt.Println(w)
+	for _, line := range connect.WarningLines(settings.Warnings) {
+		fmt.Println(line)
 	}
 	// Then: client, err := redlatchrueidis.OpenSettings(settings, redlatch.Config{})
 
 	// Output:
 	// redis://localhost:6379/2 20s
-	// line 5: singleServerConfig.connectionPoolSize: has no effect: all requests to a server share one connection, and subscriptions another
+	// line 6: singleServerConfig.timeout: is lowered to 6.666666666s, a third of lockWatchdogTimeout: a dead connection must be noticed before a lock is lost
+	// have no effect, and need none: singleServerConfig.connectionPoolSize (line 5), nettyThreads (line 8)
 }

@@ -32,7 +32,7 @@ func ReadFile(name string) (connect.Settings, error) {
 
 // Parse reads the content of Redisson's configuration file, in YAML or JSON, as
 // far as locks need it. A key that has no effect here gets one of
-// Settings.Warnings. If the locks would not be the same without a key, or could
+// Settings.Warnings, which has a severity. If the locks would not be the same without a key, or could
 // not be reached, the key is an error, which names it. All errors are returned as
 // one, joined, and then the Settings have the warnings only.
 //
@@ -46,7 +46,7 @@ func ReadFile(name string) (connect.Settings, error) {
 // Parse knows singleServerConfig, masterSlaveServersConfig (only the master, because
 // redlatch never talks to replicas), sentinelServersConfig and clusterServersConfig,
 // and refuses replicatedServersConfig. Settings.Config has the lockWatchdogTimeout,
-// and everything else that belongs to the client and not to the connection. Java's
+// the codec (Redisson's Kryo5Codec if the file names none), and everything else that belongs to the client and not to the connection. Java's
 // key stores are not read: see [connect.TLS].
 //
 // No error and no warning contains a value of the file.
@@ -144,8 +144,10 @@ var keyName = regexp.MustCompile(`^[A-Za-z]{1,50}$`)
 
 // warn and fail are about the key that is being read. What is true of several
 // addresses they say once.
-func (f *file) warn(format string, args ...any) {
-	w := connect.Warning{Line: f.key.Line, Key: f.name(), Text: fmt.Sprintf(format, args...)}
+func (f *file) warn(format string, args ...any) { f.say(connect.Important, format, args...) }
+
+func (f *file) say(severity connect.Severity, format string, args ...any) {
+	w := connect.Warning{Severity: severity, Line: f.key.Line, Key: f.name(), Text: fmt.Sprintf(format, args...)}
 	if n := len(f.Warnings); n == 0 || f.Warnings[n-1] != w {
 		f.Warnings = append(f.Warnings, w)
 	}
@@ -237,7 +239,7 @@ func (f *file) keys(section *yaml.Node, tables ...map[string]option) {
 				f.fail("%s", o.refused)
 			}
 		case o.ignored != "":
-			f.warn("has no effect: %s", o.ignored)
+			f.say(connect.Harmless, "has no effect: %s", o.ignored)
 		default:
 			f.variables(value)
 			o.set(f, value)
@@ -391,6 +393,7 @@ func (f *file) finish() {
 		f.Config.Acks = redlatch.AckAny // a driver for the master alone does not know of the others
 	}
 	f.mergeCredentials()
+	f.Config.Redisson.Codec = cmp.Or(f.Config.Redisson.Codec, defaultCodec)
 
 	if f.secure {
 		if f.newest {

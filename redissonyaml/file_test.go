@@ -1,6 +1,7 @@
 package redissonyaml
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ transportMode: "NIO"
 				"singleServerConfig.subscriptionsPerConnection", "singleServerConfig.subscriptionConnectionMinimumIdleSize",
 				"singleServerConfig.subscriptionConnectionPoolSize", "singleServerConfig.connectionMinimumIdleSize",
 				"singleServerConfig.connectionPoolSize: has no effect: all requests", "singleServerConfig.dnsMonitoringInterval",
-				"threads: has no effect: it is about Java", "nettyThreads", "codec: has no effect: it is not about locks", "transportMode",
+				"threads: has no effect: it is about Java", "nettyThreads", "codec: is none that redlatch has", "transportMode",
 			},
 		},
 		{
@@ -232,6 +233,7 @@ useScriptCache: true
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			tc.want.Config.Redisson.Codec = cmp.Or(tc.want.Config.Redisson.Codec, "org.redisson.codec.Kryo5Codec")
 			got, err := Parse([]byte(tc.text), variables)
 			if err != nil {
 				t.Fatal(err)
@@ -341,6 +343,60 @@ func TestRedissonShowsNoSecret(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A codec decides what the values of a group are called, so a file that names one, or none, was not without effect.
+func TestTheCodecIsCarried(t *testing.T) {
+	for text, want := range map[string]string{
+		"threads: 1": "org.redisson.codec.Kryo5Codec",
+		"codec: !<org.redisson.client.codec.StringCodec> {}":                                       "org.redisson.client.codec.StringCodec",
+		"codec: {class: org.redisson.client.codec.LongCodec}":                                      "org.redisson.client.codec.LongCodec",
+		"codec: !<org.redisson.codec.JsonJacksonCodec> {}":                                         "org.redisson.codec.JsonJacksonCodec",
+		"codec: !<org.redisson.codec.${CODEC:-LZ4Codec}> ''":                                       "org.redisson.codec.LZ4Codec",
+		"codec: {class: org.redisson.client.codec.StringCodec, charset: UTF-16}":                   "org.redisson.client.codec.StringCodec with settings",
+		"codec: !<org.redisson.codec.CompositeCodec> {mapKeyCodec: !<org.redisson.codec.Kryo> {}}": "org.redisson.codec.CompositeCodec with settings",
+		"codec: !<com.example.StringCodec> {}":                                                     "com.example.StringCodec",
+		"codec: StringCodec":                                                                       "unknown",
+		"codec: 1":                                                                                 "unknown",
+		"codec: [a]":                                                                               "unknown",
+		"codec: !<hunter2.hunter2-2> {}":                                                     "unknown",
+	} {
+		s, err := Parse([]byte("singleServerConfig: {address: 'redis://h:1'}\n"+text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Config.Redisson.Codec; got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		warned := false
+		for _, w := range s.Warnings {
+			warned = warned || w.Key == "codec" && w.Severity == connect.Important && w.Line == 2
+		}
+		if plain := strings.HasPrefix(want, "org.redisson.client.codec.") && !strings.Contains(want, " "); warned == (plain || !strings.HasPrefix(text, "codec")) {
+			t.Errorf("%s: the warnings %v", text, s.Warnings)
+		}
+	}
+}
+
+// Ten keys about pools were ten warnings, and nobody saw the one that mattered.
+func TestHarmlessWarningsAreOneLine(t *testing.T) {
+	s, err := Parse([]byte("singleServerConfig:\n  address: redis://h:1\n  connectionPoolSize: 1\n  timeout: 20000\n  retryAttempts: 3\n  retryAtempts: 3\nthreads: 1"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"line 4: singleServerConfig.timeout: is lowered", "line 6: singleServerConfig.retryAtempts: has no effect: the key is unknown here", "have no effect, and need none: singleServerConfig.connectionPoolSize (line 3), singleServerConfig.retryAttempts (line 5), threads (line 7)"}
+	lines := connect.WarningLines(s.Warnings)
+	if len(lines) != len(want) {
+		t.Fatalf("%q", lines)
+	}
+	for i, line := range lines {
+		if !strings.HasPrefix(line, want[i]) {
+			t.Errorf("%q, want %q", line, want[i])
+		}
+	}
+	if lines := connect.WarningLines(nil); len(lines) > 0 {
+		t.Errorf("of no warnings: %q", lines)
 	}
 }
 

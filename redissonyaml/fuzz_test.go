@@ -86,6 +86,14 @@ func asRedissons(t *testing.T, s connect.Settings) string {
 	set(servers, "scanInterval", s.Refresh)
 	set(top, "lockWatchdogTimeout", s.Config.WatchdogTimeout)
 	set(top, "slavesSyncTimeout", s.Config.AckTimeout)
+	switch class, settings := strings.CutSuffix(s.Config.Redisson.Codec, " with settings"); {
+	case class == "unknown":
+		top["codec"] = 1
+	case settings:
+		top["codec"] = map[string]any{"class": class, "more": 1}
+	default:
+		top["codec"] = map[string]any{"class": class}
+	}
 	if s.RESP2 {
 		top["protocol"] = "RESP2"
 	}

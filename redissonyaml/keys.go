@@ -3,6 +3,7 @@ package redissonyaml
 import (
 	"crypto/tls"
 	"maps"
+	"regexp"
 	"strings"
 	"time"
 
@@ -155,10 +156,11 @@ var (
 			"useThreadClassLoader", "decodeInExecutor", "connectionListener", "lazyInitialization", "valkeyCapabilities",
 			"useLinuxNativeEpoll"),
 		ignored(resolver, "addressResolverGroupFactory"),
-		ignored(otherTypes, "codec", "referenceEnabled", "referenceCodecProvider", "redissonReferenceEnabled", "minCleanUpDelay", "maxCleanUpDelay",
+		ignored(otherTypes, "referenceEnabled", "referenceCodecProvider", "redissonReferenceEnabled", "minCleanUpDelay", "maxCleanUpDelay",
 			"cleanUpKeysAmount", "reliableTopicWatchdogTimeout", "keepPubSubOrder"),
 		ignored(scripts, "useScriptCache", "lockWatchdogBatchSize"),
 		map[string]option{
+			"codec": {set: setCodec},
 			"lockWatchdogTimeout": {set: func(f *file, v *yaml.Node) {
 				f.Config.WatchdogTimeout = f.milliseconds(v, 300)
 			}},
@@ -174,6 +176,29 @@ var (
 		},
 	)
 )
+
+// defaultCodec is what Redisson has without the key. Older versions have others, whose bytes are no text either.
+const defaultCodec = "org.redisson.codec.Kryo5Codec"
+
+// className is how the class of a codec looks. Anything else could be a piece of a value.
+var className = regexp.MustCompile(`^[A-Za-z_]\w{0,100}(\.[A-Za-z_]\w{0,100}){1,10}$`)
+
+// setCodec takes the class that a tag or the key "class" names. A codec with settings of its own is another one.
+func setCodec(f *file, v *yaml.Node) {
+	class, settings := strings.Trim(v.Tag, "!<>"), len(v.Content)
+	if v.Kind == yaml.MappingNode && settings > 0 && v.Content[0].Value == "class" {
+		class, settings = v.Content[1].Value, settings-2
+	}
+	switch {
+	case !className.MatchString(class):
+		class = "unknown"
+	case settings > 0:
+		class += " with settings"
+	}
+	if f.Config.Redisson.Codec = class; !wire.PlainCodec(class) {
+		f.warn("is none that redlatch has: the values of a redisson.GroupLock are refused, and a redisson.Entry is right only for objects to which Java gives StringCodec; no other lock depends on it")
+	}
+}
 
 func fairWait(f *file, v *yaml.Node) {
 	n := f.number(v, 0, 10*year)

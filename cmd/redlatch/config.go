@@ -33,6 +33,7 @@ type configJSON struct {
 	Timeout          int64         `json:"timeout_ms"`
 	Watchdog         int64         `json:"watchdog_ms"`
 	FairLockWait     int64         `json:"fair_lock_wait_ms"`
+	Codec            string        `json:"codec"`
 	PubSub           string        `json:"pubsub"`
 	Acks             string        `json:"acks"`
 	AckTimeout       int64         `json:"ack_timeout_ms"`
@@ -49,9 +50,10 @@ type tlsJSON struct {
 }
 
 type warningJSON struct {
-	Line int    `json:"line"`
-	Key  string `json:"key"`
-	Text string `json:"text"`
+	Severity string `json:"severity"`
+	Line     int    `json:"line"`
+	Key      string `json:"key"`
+	Text     string `json:"text"`
 }
 
 func (a *app) configCommand() *cobra.Command {
@@ -70,8 +72,9 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Print what a configuration file means",
 		Long: `Print what redlatch understands of FILE, a configuration file of Redisson in YAML or
-JSON, and warn of each key that has no effect here. Without FILE, read the file of
---config, or else the URL that the other commands would use. Passwords are not
+JSON, and warn of each key that does something else here, or may be a mistake. One
+line names the keys that have no effect, and need none. Without FILE, read the file
+of --config, or else the URL that the other commands would use. Passwords are not
 shown, and nothing is connected. Variables such as ${REDIS_PASSWORD:-none} are those
 of the environment.
 
@@ -90,8 +93,8 @@ The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 		}
 		p, err := a.plan(redlatch.Config{})
 		if err != nil {
-			for _, w := range p.Warnings {
-				a.ui.note("warning: %v", w)
+			for _, line := range connect.WarningLines(p.Warnings) {
+				a.ui.note("warning: %s", line)
 			}
 			return err
 		}
@@ -100,7 +103,11 @@ The exit code is 0, also with warnings, or 78 if the file cannot be used.`,
 		if asJSON() {
 			return written(a.ui.json(c))
 		}
-		return written(a.ui.table(c.rows()))
+		rows := c.rows()
+		for _, line := range connect.WarningLines(p.Warnings) {
+			rows = append(rows, []string{"warning", line})
+		}
+		return written(a.ui.table(rows))
 	}
 	return cmd
 }
@@ -114,6 +121,7 @@ func configOf(p connect.Plan) *configJSON {
 		Timeout:      p.Script.Milliseconds(),
 		Watchdog:     p.Config.WatchdogTimeout.Milliseconds(),
 		FairLockWait: cmp.Or(p.Config.Redisson.FairLockWaitTimeout, wire.DefaultFairWait).Milliseconds(),
+		Codec:        p.Config.Redisson.Codec,
 		PubSub:       p.Config.Redisson.PubSub.String(),
 		Acks:         p.Config.Acks.String(),
 		AckTimeout:   cmp.Or(p.Config.AckTimeout, time.Second).Milliseconds(),
@@ -129,7 +137,7 @@ func configOf(p connect.Plan) *configJSON {
 		}
 	}
 	for _, w := range p.Warnings {
-		c.Warnings = append(c.Warnings, warningJSON{w.Line, w.Key, w.Text})
+		c.Warnings = append(c.Warnings, warningJSON{w.Severity.String(), w.Line, w.Key, w.Text})
 	}
 	return c
 }
@@ -169,15 +177,13 @@ func (c *configJSON) rows() [][]string {
 	add("timeout", milliseconds(c.Timeout))
 	add("watchdog", milliseconds(c.Watchdog))
 	add("fair lock wait", milliseconds(c.FairLockWait))
+	add("codec", c.Codec)
 	if c.Mode == connect.Cluster.String() {
 		add("pubsub", c.PubSub)
 	}
 	if c.Mode != connect.Single.String() || c.Acks == redlatch.AckAny.String() {
 		add("acks", c.Acks)
 		add("ack timeout", milliseconds(c.AckTimeout))
-	}
-	for _, w := range c.Warnings {
-		add("warning", "line "+strconv.Itoa(w.Line)+": "+w.Key+": "+w.Text)
 	}
 	return rows
 }

@@ -43,6 +43,7 @@ type Options struct {
 
 // Agreed is what all who use a lock have to agree on.
 type Agreed struct {
+	Codec     string        // of the clients of Redisson
 	TokenTTL  time.Duration // for how long tokens are remembered; 0: for ever
 	Allowance time.Duration // what a waiter in a queue of Redisson is given, in whole milliseconds
 	Skew      time.Duration // by how much Redisson's clocks may differ

@@ -100,7 +100,7 @@ func TestAClosedClientLeavesTheDriverToAnother(t *testing.T) {
 func TestAFilesConfigIsTheClients(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, testserver.Redis)
-	settings, err := redissonyaml.Parse([]byte("singleServerConfig: {address: 'redis://"+s.Addr()+"', connectionPoolSize: 3}\nlockWatchdogTimeout: 60000"), nil)
+	settings, err := redissonyaml.Parse([]byte("singleServerConfig: {address: 'redis://"+s.Addr()+"', connectionPoolSize: 3, timeout: 30000}\nlockWatchdogTimeout: 60000\nthreads: 3"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +120,9 @@ func TestAFilesConfigIsTheClients(t *testing.T) {
 		if err := errors.Join(hold.Release(t.Context()), c.Close()); err != nil {
 			t.Error(err)
 		}
-		if !strings.Contains(log.String(), "key=singleServerConfig.connectionPoolSize") || !strings.Contains(log.String(), "line=1") {
-			t.Errorf("the log is %s", log.String())
+		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "level=WARN msg=\"a key of Redisson's file\" line=1 key=singleServerConfig.timeout") ||
+			!strings.Contains(text, `keys="[singleServerConfig.connectionPoolSize threads]"`) {
+			t.Errorf("the log is %s", text)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestATaskStopsWhenItsLockIsLost(t *testing.T) {
 			if hold := redlatch.HoldFrom(ctx); hold == nil || hold.Name() != "jobs:report" || hold.Err() != nil {
 				t.Fatalf("the task runs under %v", hold)
 			}
-			redlatchtest.Lose(ctx)
+			redlatchtest.Lose(redlatch.HoldFrom(ctx))
 			var lost *redlatch.LostError
 			if cause := context.Cause(ctx); !errors.As(cause, &lost) {
 				t.Errorf("the context ended with %v", cause)
@@ -75,7 +75,7 @@ func TestEachRunHasItsOwnHold(t *testing.T) {
 		}), []gocron.JobOption{skipper}, gocron.WithDistributedLocker(locker))
 		first := <-begun
 		w.OK(first.Err())
-		redlatchtest.Lose(first)
+		redlatchtest.Lose(redlatch.HoldFrom(first))
 		second := <-begun
 		if a, b := redlatch.HoldFrom(first), redlatch.HoldFrom(second); a.ID() == b.ID() || b.Err() != nil {
 			t.Errorf("the second run has the hold %s (%v) after %s", b.ID(), b.Err(), a.ID())
@@ -129,7 +129,7 @@ func TestATaskOfALeaderStopsWithItsTerm(t *testing.T) {
 		if redlatch.HoldFrom(first).Token() == 0 {
 			t.Error("the term has no number")
 		}
-		redlatchtest.Lose(first)
+		redlatchtest.Lose(redlatch.HoldFrom(first))
 		w.WantErr(<-failed, redlatch.ErrLost)
 		w.WantErr(context.Cause(first), redlatch.ErrLost)
 

@@ -611,3 +611,32 @@ func TestGroupOnRealServers(t *testing.T) {
 		}
 	})
 }
+
+// Java's Kryo5Codec has other names for the values: both sides had the same value, and nobody noticed.
+func TestAGroupWhoseCodecIsNotOursIsRefused(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		for codec, refused := range map[string]bool{
+			"": false, "StringCodec": false, "org.redisson.client.codec.StringCodec": false, "org.redisson.client.codec.LongCodec": false, "ByteArrayCodec": false,
+			"org.redisson.codec.Kryo5Codec": true, "Kryo5Codec": true, "com.example.StringCodec": true, "org.redisson.client.codec.StringCodec with settings": true, "unknown": true,
+		} {
+			c := w.Client(redlatch.Config{Redisson: redlatch.Redisson{Codec: codec}})
+			h, err := redisson.GroupLock(c, "stock", []string{"a", "b"}).TryAcquire(bg, 0)
+			if !refused {
+				w.OK(err)
+				w.Release(h)
+				continue
+			}
+			w.WantErr(err, redlatch.ErrInvalid)
+			if !strings.Contains(err.Error(), strconv.Quote(codec)) || !strings.Contains(err.Error(), "give them StringCodec") {
+				t.Errorf("%q: %v", codec, err)
+			}
+			w.WantErr(redisson.GroupLock(c, "stock", nil).Do(bg, nil), redlatch.ErrInvalid)
+			_, err = redlatch.MultiLock(redisson.GroupLock(c, "stock", []string{"a"}), c.Lock("x")).Acquire(bg)
+			w.WantErr(err, redlatch.ErrInvalid)
+			w.Release(w.Acquire(bg, c.Lock("orders"))) // no other lock depends on it
+		}
+		if w.Server.Exists("stock") {
+			t.Error("a value is held")
+		}
+	})
+}
