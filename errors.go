@@ -74,8 +74,8 @@ type BusyError struct {
 	// Owed says that the server was not asked: this process has just released the lock, and so many others that wait
 	// go first. 0 if that is not why.
 	Owed int
-	// RetryAfter is after what time a rate limiter can have the permits at the earliest, unless some are given back;
-	// 0 if that is not known, or it is not about a rate limiter.
+	// RetryAfter is for how long a rate limiter has too few permits, unless some are given back, or MinHold keeps a lock
+	// that was released, unless it is forced. 0: not known. A TTL alone does not say it: the holder may release earlier.
 	RetryAfter time.Duration
 	Cause      error // the context's error, or nil
 }
@@ -142,7 +142,7 @@ func (e *BusyError) Unwrap() []error {
 // busyLock makes a BusyError about a lock.
 func (c *Client) busyLock(b lock.Busy) error {
 	client, _ := wire.ClientOf(b.Owner)
-	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.engines.Census.By(client), Owed: b.Owed, Cause: b.Cause}
+	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.engines.Census.By(client), Owed: b.Owed, RetryAfter: b.After, Cause: b.Cause}
 	if b.Owner == wire.Mode {
 		e.Owner, e.Kind = "", KindReadWrite
 	}
@@ -165,7 +165,7 @@ func busyOf(err error) (lock.Busy, bool) {
 	if !errors.As(err, &e) {
 		return lock.Busy{}, false
 	}
-	return lock.Busy{Name: e.Name, Owner: e.Owner, TTL: e.TTL, Owed: e.Owed, Cause: e.Cause}, true
+	return lock.Busy{Name: e.Name, Owner: e.Owner, TTL: e.TTL, After: e.RetryAfter, Owed: e.Owed, Cause: e.Cause}, true
 }
 
 // lostLock makes a LostError about a lock.

@@ -93,7 +93,7 @@ func NonReentrant() LockOption { return nonReentrant{} }
 // fast that a process whose clock is a little late would begin it once more. A hold that is released sooner ends as
 // any other does: its context ends, and a Release that returns nil has left the lock in place for the rest of d.
 // Until then nobody acquires the lock, in this process neither, unless after admin.ForceRelease or ReleaseID. Nobody
-// renews it.
+// renews it. A shorter wait fails at once: see BusyError.RetryAfter.
 //
 // The lock is kept for less than d if the hold, or one around it, is lost (by MaxHold, too) and its lease in
 // Redis ends before the release; if the process dies, and the lock lasts for its lease; or if the client is closed

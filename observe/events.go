@@ -53,7 +53,7 @@ const (
 	// OutcomeBusy: a call that does not wait (TryAcquire or TryDo with 0) could not have it at once.
 	OutcomeBusy Outcome = "busy"
 	// OutcomeTimedOut: the time that TryAcquire or TryDo was given, or the context's deadline, was over
-	// before.
+	// before; or that time was known to be too short, and the call did not wait (redlatch.BusyError.RetryAfter).
 	OutcomeTimedOut Outcome = "timed_out"
 	// OutcomeCancelled: the context was cancelled before.
 	OutcomeCancelled Outcome = "cancelled"

@@ -190,6 +190,10 @@ func (l *Limiter) Acquire(ctx context.Context, n int) error {
 // of 0 it takes n permits if that is possible at once, and overtakes nobody of this
 // process. If it is not possible it returns a *redlatch.BusyError that says when it will
 // be, and nothing is taken.
+//
+// A wait that would be in vain is not slept through. TryAcquire returns that error at once, also while it waits, if there
+// will be too few permits until its wait is over. Permits that are given back, and a higher rate, may come sooner: such a
+// caller has left then. A caller waits on if one that is before it in this process wants more permits than it does.
 func (l *Limiter) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
 	return l.take(ctx, n, args.AtMost(wait), l.e.WaitSite())
 }

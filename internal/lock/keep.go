@@ -10,7 +10,9 @@ import (
 
 // A lock can be held for so long at least, however soon its holder releases it, so that others
 // whose clocks are late find it taken. The term ends as any other does. Until the time is over an
-// id that nobody has stays in Redis, known to this client as one that nobody releases.
+// id that nobody has stays in Redis, known to this client as one that nobody releases, and to all as
+// one that nobody has: its TTL says when the lock is free. A caller that does not wait for so long
+// is told so at once. The TTL of a holder's id says no such thing, as the holder may release it earlier.
 
 var errNotKept = invalid.Errorf("redlatch: MinHold is for Lock, StripedLock and SpinLock, and the hold that is to be re-entered is of a lock of another kind, which cannot stay when its holder has released it; acquire both as the same kind of lock")
 
@@ -32,10 +34,30 @@ func (s *stay) left() time.Duration {
 	return max(0, time.Until(s.until))
 }
 
+// sawAt is what the server has said of a lock that is not free, when it was asked then.
+func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
+	s := seen{owner: owner, ttl: max(0, ttl)}
+	if ttl > 0 && wire.Kept(owner) {
+		s.free = asked.Add(ttl)
+	}
+	return s
+}
+
+// inVain says whether the caller waits less long than the lock stays.
+func (p *waitParams) inVain() bool { return !p.until.IsZero() && p.until.Before(p.free) }
+
+// inVain says whether the lock stays for longer than a caller waits that is in line at the gate.
+func (e *entry) inVain(until time.Time) bool {
+	e.mu.Lock()
+	free := e.seen.free
+	e.mu.Unlock()
+	return until.Before(free) && e.current() == nil
+}
+
 // keeping prepares the last request of t's id if its lock is to stay for so long, as nobody's. Until then
 // both ids are known, and for as long as the lock may last if this request is late, or is never executed.
 func (t *term) keeping(rest time.Duration) request.Call {
-	nobody := t.c.NewID()
+	nobody := wire.KeptField(t.c.NewID())
 	for _, id := range []string{t.id, nobody} {
 		t.c.lapsed.add(id, max(rest, t.length, t.longest)+request.LongestAttempt)
 	}

@@ -72,6 +72,7 @@ type Busy struct {
 	Name  string
 	Owner string        // who has it; empty if that is not known
 	TTL   time.Duration // for how long; 0 if that is not known
+	After time.Duration // nobody has it, and so long it stays nevertheless; 0: not known
 	Owed  int           // so many others go first
 	Cause error         // of the caller's context
 }

@@ -46,6 +46,16 @@ type entry struct {
 type seen struct {
 	owner string
 	ttl   time.Duration
+	free  time.Time // from when on nobody has it, if it only stays until then: see keep.go; else zero
+}
+
+// busy says why nobody else could have the lock.
+func (s seen) busy(name string) Busy {
+	b := Busy{Name: name, Owner: s.owner, TTL: s.ttl}
+	if !s.free.IsZero() {
+		b.After = max(0, time.Until(s.free))
+	}
+	return b
 }
 
 // An entryKey tells entries apart. A name may be a lock's and, by mistake, a
@@ -253,21 +263,25 @@ func (e *entry) dropNew(t *term) {
 	}
 }
 
-// saw notes who has the lock.
-func (e *entry) saw(owner string, ttl time.Duration) {
+// saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
+func (e *entry) saw(now seen) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.seen = seen{owner, max(0, ttl)}
+	news := !now.free.IsZero() && e.seen.owner != now.owner
+	e.seen = now
+	e.mu.Unlock()
+	if news {
+		e.gate.Wake()
+	}
 }
 
 // lastSeen returns who has the lock, as far as we know, and for how long.
-func (e *entry) lastSeen() (owner string, ttl time.Duration) {
+func (e *entry) lastSeen() seen {
 	if cur := e.current(); cur != nil {
-		return cur.id, max(0, cur.lease.Left(time.Now()))
+		return seen{owner: cur.id, ttl: max(0, cur.lease.Left(time.Now()))}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.seen.owner, e.seen.ttl
+	return e.seen
 }
 
 // join notes a caller that may leave something to be settled, unless the client is closed;

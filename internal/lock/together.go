@@ -74,9 +74,9 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 		return nil, nil, request.Unexpected(reply, o.Script)
 	}
 	missing = locks[reply.List[0].Int-1]
-	owner := reply.List[2].Str
-	c.reapFound(missing, owner)
-	return nil, missing, c.Errors.Busy(Busy{Name: missing.Name(), Owner: owner, TTL: max(0, wire.FromMillis(reply.List[1].Int))})
+	s := sawAt(o.Sent, reply.List[2].Str, wire.FromMillis(reply.List[1].Int))
+	c.reapFound(missing, s.owner)
+	return nil, missing, c.Errors.Busy(s.busy(missing.Name()))
 }
 
 // enterAll goes through the gates of all locks, or of none.

@@ -101,12 +101,12 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 			continue
 		}
 		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
-		e.saw(owner, ttl)
-		p.owner, p.ttl = owner, max(0, ttl)
+		p.seen = sawAt(q.Sent, owner, ttl)
+		e.saw(p.seen)
 		c.reapFound(l, owner)
 		tries++
 		switch {
-		case o.Try:
+		case o.Try, p.inVain():
 			err = request.ErrWaitOver
 		case l.kind.pause != nil:
 			p.shows(ctx, e, t)
@@ -140,10 +140,10 @@ type waitParams struct {
 	until time.Time // and until when; zero: as long as its context lasts
 	order time.Time // until when it waits in a line that is for the order only; zero: in any other
 
-	key   string        // of the lock,
-	owner string        // who had it when we last saw it,
-	ttl   time.Duration // and for how long
-	ahead seen          // who had it when those before the caller last saw it
+	key   string // of the lock
+	seen         // who had it when we last saw it
+	ahead seen   // who had it when those before the caller last saw it
+	line  *entry // at whose gate the caller waits; nil: at none
 
 	silent func() error // why nobody can have it, if servers do not answer; nil: what has the key says so
 	denied error        // why the server refuses it to those before the caller; nil: it does not
@@ -174,7 +174,7 @@ func (p *waitParams) notNow(why error) bool { return p.refused == nil || p.refus
 // asBusy turns the end of the caller's waiting into a *BusyError, unless the server does not
 // even say whether anybody has the lock. Other errors stay what they are.
 func (p *waitParams) asBusy(err error) error {
-	owner := seen{p.owner, p.ttl}
+	s := p.seen
 	switch {
 	case p.owner != "":
 	case p.silent != nil:
@@ -185,11 +185,11 @@ func (p *waitParams) asBusy(err error) error {
 			why = p.denied
 		}
 		if why == nil { // it had no time to ask
-			owner = p.ahead
+			s = p.ahead
 		}
 		err = request.During(why, err)
 	}
-	return p.c.Errors.GaveUp(err, Busy{Name: p.c.Server.Name(p.key), Owner: owner.owner, TTL: owner.ttl})
+	return p.c.Errors.GaveUp(err, s.busy(p.c.Server.Name(p.key)))
 }
 
 // enter lines up at the gate of an entry that somebody is in. It returns what the caller
@@ -200,6 +200,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	if !o.Try {
 		o.asks.Over()
 		w := p.waiting(e, o)
+		p.line = e
 		passed, in, err = p.lineUp(ctx, &e.gate, nil, &w, func(waited time.Duration) {
 			if t := e.current(); t != nil {
 				p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, t.site())
@@ -208,7 +209,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	}
 	if err == nil {
 		if passed == nil {
-			p.ahead.owner, p.ahead.ttl = e.lastSeen()
+			p.ahead = e.lastSeen()
 		}
 		return passed, nil
 	}
@@ -226,7 +227,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 
 // behind notes what is known of the lock by those before the caller, which leaves.
 func (p *waitParams) behind(e *entry) {
-	p.owner, p.ttl = e.lastSeen()
+	p.seen = e.lastSeen()
 	p.denied = e.trouble.Why()
 }
 
@@ -315,7 +316,7 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 		switch waited := now.Sub(p.start); {
 		case p.c.Server.Closed():
 			return request.ErrClosed
-		case !until.IsZero() && !now.Before(until):
+		case p.waitOver(until, now):
 			return request.ErrWaitOver
 		case warn > 0 && waited >= warn:
 			warn = 0
@@ -351,6 +352,11 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 			return errNotNested
 		}
 	}
+}
+
+// waitOver says whether a wait until then is over, or is in vain.
+func (p *waitParams) waitOver(until, now time.Time) bool {
+	return !until.IsZero() && (!now.Before(until) || p.line != nil && p.line.inVain(until))
 }
 
 // payOwed waits until this process owes nobody a turn, or has waited for long

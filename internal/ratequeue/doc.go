@@ -10,7 +10,7 @@
 // for it, what that brings goes to the next caller, or back.
 //
 //	serve ──► ask for the first of them ── given ──► tell them, and again
-//	  ▲          └── refused: tell those who do not wait
+//	  ▲          └── refused: tell those who do not wait, or not for long enough
 //	  └── pause until there are permits, the first has left, or two seconds are over
 //
 // A request that was given up may still take permits: their record has an id, by which

@@ -127,7 +127,7 @@ func (q *rateQueue) join(w *waiter) error {
 	case q.rate > 0 && w.Want.N > q.rate: // unless somebody has raised it
 		q.rate = 0
 		q.Nudge()
-	case w.Once && !q.retry.IsZero():
+	case !q.retry.IsZero() && (w.Once || q.inVainLocked(w, q.Line.First())):
 		return q.busyLocked(nil)
 	}
 	q.JoinLocked(w, func() { q.qs.all.Retain(q) })
@@ -206,6 +206,12 @@ func (q *rateQueue) busyLocked(cause error) error {
 		after = max(time.Until(q.retry), 0)
 	}
 	return &BusyError{After: after, Cause: cause}
+}
+
+// inVainLocked says whether w wants as many permits as the first in line, and waits less long than there are too few for
+// that one. A caller that wants fewer may have them as soon as the first one leaves.
+func (q *rateQueue) inVainLocked(w, first *waiter) bool {
+	return !w.Until.IsZero() && w.Until.Before(q.retry) && w.Want.N >= first.Want.N
 }
 
 func (q *rateQueue) tooMany(n, rate int) error {
@@ -322,7 +328,7 @@ func (q *rateQueue) given(first []*waiter, rate int) (given, back int) {
 	return given, back
 }
 
-// refused tells those who do not wait, or wait for what will never come.
+// refused tells those who do not wait, or not for long enough, or for what will never come.
 func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause time.Duration) {
 	q.Lock()
 	defer q.Unlock()
@@ -332,15 +338,13 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 		return 0 // what the next one wants may be there
 	}
 	q.retry = time.Now().Add(d)
+	leaves := head.Once || q.inVainLocked(head, head)
 	for w := range q.Line.All() {
-		if q.Line.Tries() == 0 {
-			break
-		}
-		if w.Once && (!head.Once || w.Want.N >= head.Want.N) {
+		if w.Once && (!leaves || w.Want.N >= head.Want.N) || q.inVainLocked(w, head) {
 			q.TellLocked(w, q.busyLocked(nil))
 		}
 	}
-	if head.Once {
+	if leaves {
 		q.retry = time.Time{}
 		return 0
 	}

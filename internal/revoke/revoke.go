@@ -201,7 +201,7 @@ func (k *Control) Release(ctx context.Context, l *lock.Spec, holders []Holder) (
 	asked := map[string]bool{}
 	for _, h := range own {
 		args = append(args, l.Seen(h.Owner, h.Value)...)
-		if h.Redlatch && !asked[h.Owner] {
+		if h.Redlatch && !wire.Kept(h.Owner) && !asked[h.Owner] { // of a lock that only stays nobody lets go
 			asked[h.Owner] = true // once for all its values of a group
 			all.Go(func() {
 				if k.ask(ctx, l.Key(), h) {

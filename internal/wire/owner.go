@@ -33,6 +33,12 @@ func Owner(client string, n uint64) string {
 	return string(strconv.AppendUint(b, n, 10))
 }
 
+// KeptField returns the field of a lock that an owner has released and that stays for a while: nobody has it.
+func KeptField(owner string) string { return owner + ":kept" }
+
+// Kept says whether a field is such a lock's.
+func Kept(field string) bool { return strings.HasSuffix(field, ":kept") }
+
 // ClientOf returns the client id in an owner field, and whether that client is
 // of redlatch. A field of another shape has no client.
 func ClientOf(owner string) (id string, redlatch bool) {

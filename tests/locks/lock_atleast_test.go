@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -249,6 +250,136 @@ func TestEveryWayToLetGoLetsItStay(t *testing.T) {
 	})
 }
 
+// wantStays wants to be told at once that so long a wait is in vain, and for how long the lock stays.
+func wantStays(w *locktest.World, l *redlatch.Lock, wait, after time.Duration) {
+	w.Helper()
+	start := time.Now()
+	_, err := l.TryAcquire(bg, wait)
+	var busy *redlatch.BusyError
+	if !asBusy(err, &busy) || busy.RetryAfter.Round(time.Millisecond) != after.Round(time.Millisecond) || busy.TTL != busy.RetryAfter || !redlatch.IsRetryable(err) {
+		w.Errorf("got %v, want to be told to retry after %v", err, after)
+	}
+	if d := time.Since(start); d != 0 {
+		w.Errorf("it was told after %v", d)
+	}
+}
+
+// trying acquires on a goroutine, and returns when that waits.
+func trying(l *redlatch.Lock, wait time.Duration) <-chan locktest.Outcome {
+	c := locktest.Later(func() locktest.Outcome {
+		h, err := l.TryAcquire(bg, wait)
+		return locktest.Outcome{Hold: h, Err: err}
+	})
+	synctest.Wait()
+	return c
+}
+
+// A caller slept for its whole wait for a lock of which everybody knew until when it stays.
+func TestAWaitForALockThatStaysIsNotSleptThroughInVain(t *testing.T) {
+	for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{"lock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }, "spin": locktest.TypesOfLock["spin"]} {
+		t.Run(kind, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				for i, c := range []*redlatch.Client{w.Client(redlatch.Config{}), w.Client(redlatch.Config{})} { // the holder's own, and another
+					h := w.Acquire(bg, locktest.With(lock(c, "job"), redlatch.MinHold(10*time.Second)))
+					other := c
+					if i == 1 {
+						other = w.Client(redlatch.Config{})
+					}
+					held, start := trying(lock(other, "job"), 3*time.Second), time.Now() // a lease says nothing
+					time.Sleep(time.Second)
+					if !locktest.NoneYet(held) {
+						t.Fatal("a wait for a holder has ended at once")
+					}
+					w.Release(h)
+					if o := <-held; !errors.Is(o.Err, redlatch.ErrBusy) || kind == "lock" && time.Since(start) != time.Second {
+						t.Errorf("who waited already: %v, after %v", o.Err, time.Since(start))
+					}
+					left := 10*time.Second - time.Since(start)
+					for _, wait := range []time.Duration{0, time.Second, left - time.Millisecond} {
+						wantStays(w, lock(other, "job"), wait, left)
+					}
+					w.Release(w.AcquireWithin(bg, lock(other, "job"), left+5*time.Second))
+					if d := time.Since(start); d < 10*time.Second || kind == "lock" && d > 10100*time.Millisecond {
+						t.Errorf("a wait that is long enough got it after %v", d)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Those behind one that waits for as long as the lock stays slept in vain.
+func TestThoseInLineBehindALongWaitLearnThatTheLockStays(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("job", redlatch.MinHold(time.Minute)))
+		start := time.Now()
+		first := trying(c.Lock("job"), 2*time.Minute)
+		short, long := trying(c.Lock("job"), 10*time.Second), trying(c.Lock("job"), 2*time.Minute)
+		time.Sleep(time.Second)
+		w.Release(h)
+		o := <-short
+		var busy *redlatch.BusyError
+		if !asBusy(o.Err, &busy) || busy.RetryAfter != 59*time.Second || time.Since(start) != time.Second {
+			t.Errorf("%v, after %v", o.Err, time.Since(start))
+		}
+		wantStays(w, c.Lock("job"), 10*time.Second, 59*time.Second)
+		w.Release(w.Got(first))
+		w.Release(w.Got(long))
+		if d := time.Since(start); d < time.Minute || d > 61*time.Second {
+			t.Errorf("they had it after %v", d)
+		}
+	})
+}
+
+// Several locks as one do not wait for a member that stays for longer than they wait.
+func TestSeveralLocksDoNotWaitInVainForOneThatStays(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		w.Release(w.Acquire(bg, w.Client(redlatch.Config{}).Lock("b", redlatch.MinHold(time.Minute))))
+		several := redlatch.MultiLock(c.Lock("a"), c.Lock("b"))
+		start := time.Now()
+		_, err := several.TryAcquire(bg, 30*time.Second)
+		var busy *redlatch.BusyError
+		if !errors.As(err, &busy) || busy.Name != "b" || time.Since(start) > time.Second || busy.RetryAfter.Round(time.Second) != time.Minute {
+			t.Errorf("%v, after %v", err, time.Since(start))
+		}
+		w.Release(w.AcquireWithin(bg, several, 2*time.Minute))
+		if d := time.Since(start); d < time.Minute || d > 62*time.Second {
+			t.Errorf("a wait that is long enough got it after %v", d)
+		}
+	})
+}
+
+// What stays can be freed by whoever runs the server: those who wait for it hear that.
+func TestALockThatStaysIsFreedForThoseWhoWait(t *testing.T) {
+	for name, free := range map[string]func(l *redlatch.Lock, owner string) error{
+		"ForceRelease": func(l *redlatch.Lock, _ string) error {
+			_, err := admin.ForceRelease(bg, l)
+			return err
+		},
+		"ReleaseID": func(l *redlatch.Lock, owner string) error { return l.ReleaseID(bg, owner) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				w.Release(w.Acquire(bg, w.Client(redlatch.Config{}).Lock("job", redlatch.MinHold(time.Hour))))
+				c := w.Client(redlatch.Config{})
+				info, err := admin.LockInfo(bg, c.Lock("job"))
+				w.OK(err)
+				waiter := trying(c.Lock("job"), 2*time.Hour)
+				start := time.Now()
+				w.OK(free(w.Client(redlatch.Config{}).Lock("job"), info.Holders[0].Owner))
+				h := w.Got(waiter)
+				if d := time.Since(start); d != 0 {
+					t.Errorf("it had it after %v", d)
+				}
+				w.Release(h)
+				w.WantLocksGone()
+			})
+		})
+	}
+}
+
 func TestADroppedHoldStaysAsOneThatIsReleased(t *testing.T) {
 	dropped := make(chan struct{}, 1)
 	w := locktest.InRealTime(t)
@@ -337,6 +468,11 @@ func TestMinHoldOnRealServers(t *testing.T) {
 			var busy *redlatch.BusyError
 			if !asBusy(err, &busy) || !strings.HasPrefix(busy.Owner, c.ID()+":") {
 				t.Errorf("Try: %v", err)
+			}
+			start := time.Now()
+			_, err = locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{}).Lock("job").TryAcquire(bg, d/2)
+			if !asBusy(err, &busy) || busy.RetryAfter <= d/2 || busy.RetryAfter > d || time.Since(start) > d/2-time.Second {
+				t.Errorf("a shorter wait: %v, after %v", err, time.Since(start))
 			}
 			s.MustDo("DEL", "job")
 		}

@@ -115,12 +115,7 @@ func TestRateLimiterWaitEnds(t *testing.T) {
 		l := ratelimit.New(c, "api", ratelimit.Rate{})
 		w.SetRate(l, ratelimit.Rate{Permits: 1, Interval: time.Minute})
 		w.TakeRate(l, 1)
-		start := time.Now()
-		err := l.TryAcquire(bg, 1, 3*time.Second)
-		var busy *redlatch.BusyError
-		if !errors.As(err, &busy) || busy.RetryAfter.Round(2*time.Millisecond) != 57*time.Second || time.Since(start) != 3*time.Second || !redlatch.IsRetryable(err) {
-			t.Errorf("after %v: %v", time.Since(start), err)
-		}
+		wantVain(w, l, 1, 3*time.Second, time.Minute)
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(bg)
 		cancel(cause)
@@ -131,6 +126,84 @@ func TestRateLimiterWaitEnds(t *testing.T) {
 			t.Error(err)
 		}
 		w.WantErr(<-closed, redlatch.ErrClosed)
+	})
+}
+
+// wantVain wants to be told at once that so long a wait is in vain, and how long the shortest one is that is not.
+func wantVain(w *locktest.World, l *ratelimit.Limiter, n int, wait, after time.Duration) {
+	w.Helper()
+	start := time.Now()
+	err := l.TryAcquire(bg, n, wait)
+	var busy *redlatch.BusyError
+	if !errors.As(err, &busy) || busy.RetryAfter != after || busy.Cause != nil || !redlatch.IsRetryable(err) {
+		w.Errorf("got %v, want to be told to retry after %v", err, after)
+	}
+	if d := time.Since(start); d != 0 {
+		w.Errorf("it was told after %v", d)
+	}
+}
+
+// A caller slept for its whole wait, though the server had said that there would be no permit.
+func TestRateLimiterWaitIsNotSleptThroughInVain(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		l := w.Limiter(5, time.Minute)
+		w.TakeRate(l, 5)
+		time.Sleep(10 * time.Second)
+		wantVain(w, l, 1, 49*time.Second, 50*time.Second) // the first in line
+		start := time.Now()
+		long := locktest.Later(func() error { return l.TryAcquire(bg, 5, 51*time.Second) })
+		synctest.Wait()
+		wantVain(w, l, 5, 49*time.Second, 50*time.Second) // behind one that waits
+		if err := <-long; err != nil || time.Since(start) < 50*time.Second {
+			t.Errorf("a wait that is long enough: %v, after %v", err, time.Since(start))
+		}
+	})
+}
+
+// Fewer permits may be there as soon as the one leaves that wants more: that is worth a wait.
+func TestRateLimiterWaitBehindOneThatWantsMoreIsNotInVain(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		l := w.Limiter(5, time.Minute)
+		w.TakeRate(l, 3)
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		first := locktest.Later(func() error { return l.Acquire(ctx, 5) })
+		synctest.Wait()
+		start := time.Now()
+		if err := l.TryAcquire(bg, 2, 3*time.Second); err != nil || time.Since(start) != time.Second {
+			t.Errorf("%v, after %v", err, time.Since(start))
+		}
+		w.WantErr(<-first, redlatch.ErrBusy, context.DeadlineExceeded)
+		// One that leaves because its own wait is in vain is in nobody's way.
+		w.OK(l.Release(bg, 1))
+		var wg sync.WaitGroup
+		for n, vain := range map[int]bool{5: true, 1: false} {
+			wg.Go(func() {
+				if err := l.TryAcquire(bg, n, 3*time.Second); errors.Is(err, redlatch.ErrBusy) != vain || time.Since(start) != time.Second {
+					t.Errorf("%d permits: %v, after %v", n, err, time.Since(start))
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// Those in line learn it, too, when what they wait for has moved on: others have taken the permits.
+func TestRateLimiterWaitEndsWhenOthersHaveTakenThePermits(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		l := w.Limiter(1, time.Second)
+		other := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{})
+		w.TakeRate(l, 1)
+		start := time.Now()
+		waiter := locktest.Later(func() error { return l.TryAcquire(bg, 1, 10*time.Second) })
+		synctest.Wait()
+		w.SetRate(other, ratelimit.Rate{Permits: 1, Interval: time.Minute})
+		w.TakeRate(other, 1)
+		err := <-waiter
+		var busy *redlatch.BusyError
+		if !errors.As(err, &busy) || busy.RetryAfter < 57*time.Second || time.Since(start) > 3*time.Second {
+			t.Errorf("%v, after %v", err, time.Since(start))
+		}
 	})
 }
 
