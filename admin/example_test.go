@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
@@ -30,6 +32,22 @@ func ExampleAdmin_Participants() {
 	for _, client := range p.Clients {
 		for _, claim := range client.Held {
 			fmt.Println(client.Identity, "has it for", claim.For)
+		}
+	}
+}
+
+// It logs who gets the lock and who gives it back, until the program ends. The lock's users notice nothing.
+func ExampleAdmin_Watch() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	for change, err := range admin.New(newClient()).Watch(ctx, "orders:42") {
+		switch {
+		case err != nil:
+			log.Print(err) // Watch goes on
+		case change.What == admin.ChangeLost:
+			log.Printf("%s was lost by %s: %s", change.Info.Name, change.Holder.By, change.Reason)
+		default:
+			log.Print(change)
 		}
 	}
 }

@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"latch":              {".", "internal/bridge", "internal/callsite", "internal/hooks", "internal/invalid", "internal/latch", "internal/request"},
 	"barrier":            {".", "internal/barrier", "internal/bridge", "internal/hooks", "internal/invalid", "internal/request", "internal/twins", "internal/wire"},
 	"ratelimit":          {".", "internal/args", "internal/bridge", "internal/callsite", "internal/hooks", "internal/inspect", "internal/invalid", "internal/ratelimit", "internal/ratequeue", "internal/renew", "internal/request", "internal/twins"},
-	"admin":              {".", "internal/bridge", "internal/census", "internal/inspect", "internal/request", "internal/revoke", "ratelimit"},
+	"admin":              {".", "internal/bridge", "internal/census", "internal/inspect", "internal/request", "internal/revoke", "internal/wire", "ratelimit"},
 	"redisson":           {".", "internal/bridge", "internal/renew", "internal/wire"},
 	"observe":            {".", "admin", "internal/bridge", "internal/census", "internal/claim", "internal/hooks"},
 	"semaphore":          {".", "internal/args", "internal/bridge", "internal/callsite", "internal/hooks", "internal/invalid", "internal/lock", "internal/permit", "internal/renew", "internal/request", "internal/twins"},
