@@ -41,10 +41,7 @@ The exit code is 0 whether or not the lock is held.`,
 	a.completes(cmd, cobra.ShellCompDirectiveNoFileComp, (*admin.Admin).Objects)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkName(args[0]); err != nil {
-			return err
-		}
-		client, closeAll, err := a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: overview.Standing})
+		client, closeAll, err := a.looking(args[0])
 		if err != nil {
 			return err
 		}
@@ -62,6 +59,14 @@ The exit code is 0 whether or not the lock is held.`,
 		return written(a.ui.table(rowsOf(&l)))
 	}
 	return cmd
+}
+
+// looking returns a client that looks at what has this name.
+func (a *app) looking(name string) (client *redlatch.Client, closeAll func(), err error) {
+	if err := checkName(name); err != nil {
+		return nil, nil, err
+	}
+	return a.client(redlatch.Config{OutageTimeout: askTimeout, SlowWait: overview.Standing})
 }
 
 // rows is the lock or synchronizer as show prints it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// A user with the rule of redlatch acl --watch uses ls, show and top, on each kind of server. Nothing is written and
+// A user with the rule of redlatch acl --watch uses ls, show, watch and top, on each kind of server. Nothing is written and
 // nothing is refused, but for what it must not do: that is said, and ends no hold.
 func TestWatcher(t *testing.T) {
 	long(t)
@@ -48,8 +49,18 @@ func TestWatcher(t *testing.T) {
 				app := &redis{url: fmt.Sprintf(address, "")}
 				holder := start(t, app.command("run", "app:x", "--", "sleep", "1000"))
 				eventually(t, "the holder has noted who it is", func() bool { return strings.Contains(fmt.Sprint(keys()), "redlatch_client:") }, holder.output)
-				before := keys()
 				r := &redis{url: fmt.Sprintf(address, "watcher7:"+password+"@")}
+				watching, waiter := start(t, r.command("watch", "app:x")), start(t, app.command("run", "app:x", "--", "true"))
+				watching.says("begins: lock, held by sleep@")
+				watching.says("1 waiting") // so the clients are asked
+				for _, j := range []*job{waiter, watching} {
+					j.signal(os.Interrupt)
+					j.wait()
+				}
+				if out := watching.output(); strings.Contains(out, "looking again") {
+					t.Errorf("watch: %s", out)
+				}
+				before := keys()
 				for _, command := range []string{"ls app:*", "ls --all app:*", "show app:x"} {
 					res := r.run(t, strings.Fields(command)...)
 					contains(t, res.out, "app:x", "sleep@")
