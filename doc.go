@@ -40,10 +40,9 @@
 //
 // # Re-entry
 //
-// Ownership travels in contexts, never in goroutine ids: to acquire a lock with
-// a context that descends from a live hold of it is to enter once more. Of
-// several goroutines that re-enter from the same hold, one has its turn at a
-// time. [WithOwner] makes everything under a context one owner instead.
+// To acquire a lock with a context that descends from a live hold of it is to
+// enter once more: no goroutine id counts. Of several goroutines that re-enter
+// from one hold, one has its turn. [WithOwner] makes all under a context one owner.
 //
 // # More locks
 //

@@ -162,6 +162,21 @@ func ExampleHold_Context() {
 	})
 }
 
+// Whoever waits in vain reads in the error how far the work is, and an operator sees it with redlatch show.
+func ExampleHold_SetNote() {
+	_ = newClient().Lock("import", redlatch.Note("starting")).Do(context.Background(), func(ctx context.Context) error {
+		for row := range 9000 {
+			if err := redlatch.HoldFrom(ctx).SetNote(fmt.Sprintf("row %d of 9000", row)); err != nil {
+				return err // the lock was lost
+			}
+			if err := ship(ctx, row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Whoever asked first gets the lock first, in whichever process it is.
 func ExampleClient_FairLock() {
 	ctx, tickets := context.Background(), newClient().FairLock("tickets")

@@ -25,6 +25,7 @@ type Hold struct {
 type held interface {
 	holdctx.Held
 	holdctx.Droppable
+	keptUp
 
 	Name() string
 	ID() string
@@ -32,8 +33,13 @@ type held interface {
 	Kept() bool
 	Expires() time.Time
 	End() context.Context
+}
+
+// keptUp is what the holder does with it.
+type keptUp interface {
 	Release(ctx context.Context) error
 	Extend(ctx context.Context, d time.Duration) error
+	SetNote(text string) error
 }
 
 // newHold wraps what the engines hold for the user.
@@ -167,6 +173,16 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	return h.in.Extend(ctx, d)
+}
+
+// SetNote says what the hold is for, or how far its work is, in place of an earlier text; "" is none. Nothing is sent:
+// package admin and a BusyError of others have it if they can ask this client. It may have 200 bytes of UTF-8, or it is
+// ErrInvalid. It ends with the hold; then the error is that of Err. Of several, all members get it.
+func (h *Hold) SetNote(text string) error {
+	if err := checkNote(text); err != nil {
+		return err
+	}
+	return h.in.SetNote(text)
 }
 
 // Detach hands a lock or permit over by its id, which it returns: whoever has the id extends and releases it from now

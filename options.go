@@ -2,8 +2,10 @@ package redlatch
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/internal/args"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/request"
@@ -51,6 +53,10 @@ type (
 		holdOption
 		d time.Duration
 	}
+	note struct {
+		holdOption
+		text string
+	}
 	fenced       struct{ lockOption }
 	nonReentrant struct{ lockOption }
 	watchdog     struct {
@@ -76,6 +82,17 @@ func Watchdog(d time.Duration) HoldOption { return watchdog{d: d} }
 // MaxHold is Config.MaxHold for this name: the watchdog keeps each hold for d at most. 0 is the Config's. With a Lease,
 // which ends by itself, it is refused.
 func MaxHold(d time.Duration) HoldOption { return maxHold{d: d} }
+
+// Note says what each hold is for, until Hold.SetNote says something else.
+func Note(text string) HoldOption { return note{text: text} }
+
+// checkNote refuses what others would not be shown.
+func checkNote(text string) error {
+	if len(text) > claim.MostNote || !utf8.ValidString(text) {
+		return invalid.Errorf("redlatch: a note of %d bytes; it must be UTF-8, and have at most %d", len(text), claim.MostNote)
+	}
+	return nil
+}
 
 // Fenced gives each hold a fencing token: see Hold.Token. It comes from a counter beside the lock,
 // redisson_lock_token:{name}, which outlives the lock (for how long, Config.TokenTTL says). Read holds of a
@@ -122,12 +139,17 @@ func wishOf[O PlainOption](server *request.Server, opts []O) (w lock.Wish, err e
 			w.AtLeast = o.d
 		case maxHold:
 			w.MaxHold = o.d
+		case note:
+			w.Note = o.text
+			if err = checkNote(w.Note); err != nil {
+				return w, err
+			}
 		case fenced:
 			w.Fenced = true
 		case nonReentrant:
 			w.NonReentrant = true
 		default:
-			return w, invalid.Errorf("redlatch: option %d is nil; leave it out, or use Lease, Watchdog, MaxHold, Fenced, NonReentrant or MinHold", i+1)
+			return w, invalid.Errorf("redlatch: option %d is nil; leave it out, or use Lease, Watchdog, MaxHold, Note, Fenced, NonReentrant or MinHold", i+1)
 		}
 	}
 	if w.HasLease {

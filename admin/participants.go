@@ -75,6 +75,7 @@ type Claim struct {
 	Token      int64               // its fencing token; 0 if it has none
 	Count      int                 // how often it has entered, or how many permits it has
 	Site       string              // file:line, if the client has redlatch.Config.CallSites
+	Note       string              // what a hold is for (redlatch.Hold.SetNote), in a form that can be printed; empty if the client does not say
 	Under      []string            // of a waiter: the owner ids as which it holds something meanwhile
 	Reason     redlatch.LossReason // how it was lost, if it was
 	Evidence   Evidence
@@ -199,7 +200,7 @@ func participantOf(e *bridge.Engines, a census.Answer) Participant {
 	for _, x := range a.Claims {
 		claim := Claim{
 			Name: e.Server.Name(x.Name), Kind: redlatch.Kind(x.Kind), Mode: x.Mode, Owner: x.Owner, For: x.For, Left: x.Left, Renewed: x.Renewed, Token: x.Token,
-			Count: x.Count, Site: x.Site, Under: x.Under, Reason: redlatch.LossReason(x.Lost), Evidence: evidence[x.Evidence],
+			Count: x.Count, Site: x.Site, Note: x.Note, Under: x.Under, Reason: redlatch.LossReason(x.Lost), Evidence: evidence[x.Evidence],
 		}
 		switch {
 		case x.Waits:

@@ -190,6 +190,8 @@ func TestNamesAreText(t *testing.T) {
 		l := held(name, name)
 		ms := int64(1000)
 		l.Waiting = []overview.Claim{{Owner: name, Client: name, Mode: name, Told: overview.Told{By: name, For: &ms, Site: name}}}
+		l.Holders[0].Note = name
+		l.Claims = []overview.Claim{{Owner: name, Told: overview.Told{Note: name}}}
 		l.Lost = []overview.Claim{{Reason: name, Told: overview.Told{By: name}}}
 		l.Deadlocks = [][]overview.Wait{{{By: name, Name: name, WaitSite: name, HoldSite: name}}}
 		s.set(nil, l)
@@ -225,11 +227,11 @@ func TestALock(t *testing.T) {
 	ms, others := int64(3200), 2
 	orders.Waiting = []overview.Claim{{Owner: "o", Client: "shipping", Told: overview.Told{By: "shipping", For: &ms, Site: "pack.go:61"}, Under: []string{"shipping:1"}}}
 	orders.Others = &others
-	orders.Token = 7
+	orders.Token, orders.Holders[0].Note = 7, "row 4 <of> 9"
 	s.set(nil, orders, stock)
 	h := handler(t, s, Options{})
 	text := get(t, h, "/lock?name=orders").Body.String()
-	contains(t, text, "<h1>orders</h1>", "lock, held", "12.3s", "billing", "shipping", "pack.go:61", `<a href="lock?name=stock">stock</a>`, "And 2 that do not say who they are.", ">7<",
+	contains(t, text, "<h1>orders</h1>", "lock, held", "12.3s", "billing", "shipping", "pack.go:61", "<dt>Note</dt><dd>row 4 &lt;of&gt; 9</dd>", `<a href="lock?name=stock">stock</a>`, "And 2 that do not say who they are.", ">7<",
 		"billing holds it; shipping waits for it; shipping holds stock; 2 more wait.", "1 look, from", "now 12.3s, at most 12.3s", "held by billing")
 	text = get(t, h, "/lock?name=none").Body.String()
 	contains(t, text, "<h1>none</h1>", "Nothing is stored under this name")

@@ -41,7 +41,7 @@ type fact struct{ Word, Value string }
 
 // A caller holds, waits for, claims or has lost a lock.
 type caller struct {
-	Who, Owner, For, Ago, Lease, What, Site, Until string
+	Who, Owner, For, Ago, Lease, What, Site, Note, Until string
 
 	Also []other // what a waiter holds meanwhile
 }
@@ -132,7 +132,7 @@ func (h *Handler) holder(o *overview.Holder) caller {
 		times = fmt.Sprintf("%d times", o.Count)
 	}
 	return caller{
-		Who: h.text(o.ByText(o.Client, o.Redlatch)), Owner: h.text(o.Owner), For: o.ForText(), Lease: o.LeaseText(o.TTL), Site: h.text(o.Site),
+		Who: h.text(o.ByText(o.Client, o.Redlatch)), Owner: h.text(o.Owner), For: o.ForText(), Lease: o.LeaseText(o.TTL), Site: h.text(o.Site), Note: h.text(o.Note),
 		What: commas(h.text(o.Mode), h.text(o.Value), times),
 	}
 }
@@ -143,7 +143,7 @@ func commas(texts ...string) string {
 }
 
 func (h *Handler) claim(c *overview.Claim) caller {
-	return caller{Who: h.text(c.Who()), Owner: h.text(c.Owner), For: c.ForText(), What: h.text(c.Mode), Site: h.text(c.Site)}
+	return caller{Who: h.text(c.Who()), Owner: h.text(c.Owner), For: c.ForText(), What: h.text(c.Mode), Site: h.text(c.Site), Note: h.text(c.Note)}
 }
 
 // addWaiters adds who waits: first those in the queue, if there is one, then who else says so.

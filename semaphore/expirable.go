@@ -118,7 +118,9 @@ func (s *Expirable) do(ctx context.Context, n int, wait args.Patience, f func(ct
 // acquire returns the hold of the permits, and the context with which they were acquired.
 func (s *Expirable) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, *redlatch.Hold, error) {
 	until, once, bad := wait.End()
-	want := permit.Want{N: n, Lease: s.wish.Lease, HasLease: s.wish.HasLease, MaxHold: s.wish.MaxHold, Once: once, Permits: s.give, Until: until, Site: at}
+	want := permit.Want{
+		N: n, Lease: s.wish.Lease, HasLease: s.wish.HasLease, MaxHold: s.wish.MaxHold, Once: once, Permits: s.give, Until: until, Site: at, Note: s.wish.Note,
+	}
 	ctx, a := s.engines.Begin(ctx, hooks.Acquisition{Name: s.in.Name(), Kind: string(redlatch.KindExpirable), N: n}, once)
 	ps, err := s.take(ctx, want, bad)
 	var hold *redlatch.Hold

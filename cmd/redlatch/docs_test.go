@@ -41,7 +41,7 @@ func TestDocs(t *testing.T) {
 	} {
 		contains(t, doc, "\n| "+strconv.Itoa(code)+" |")
 	}
-	for field := range strings.FieldsSeq("name kind exists waiting claims others silent evidence by identity program host pid labels answered for_ms renewed site held ttl_ms holders owner client count redlatch token queue mode value until_ms total rate permits interval_ms per_client keep_alive_ms generation released version revision modified go platform url addresses master_name database user password sentinel_user sentinel_password client_name prefix protocol tls dial_timeout_ms timeout_ms watchdog_ms fair_lock_wait_ms codec pubsub acks ack_timeout_ms warnings cacert cert key sni min_version verify line text severity servers findings check what consequence remedy at change reason waiters lock") {
+	for field := range strings.FieldsSeq("name kind exists waiting claims others silent evidence by identity program host pid labels answered for_ms renewed site note held ttl_ms holders owner client count redlatch token queue mode value until_ms total rate permits interval_ms per_client keep_alive_ms generation released version revision modified go platform url addresses master_name database user password sentinel_user sentinel_password client_name prefix protocol tls dial_timeout_ms timeout_ms watchdog_ms fair_lock_wait_ms codec pubsub acks ack_timeout_ms warnings cacert cert key sni min_version verify line text severity servers findings check what consequence remedy at change reason waiters lock") {
 		contains(t, doc, "`"+field+"`")
 	}
 }

@@ -111,13 +111,16 @@ func holderRows(l *overview.Lock) [][]string {
 	return rows
 }
 
-// sinceRows is for how long a holder has what it has, and where it got it.
+// sinceRows is for how long a holder has what it has, where it got it, and what for.
 func sinceRows(t *overview.Told) (rows [][]string) {
 	if t.For != nil {
 		rows = append(rows, []string{"for", t.ForText()})
 	}
 	if t.Site != "" {
 		rows = append(rows, []string{"site", t.Site})
+	}
+	if t.Note != "" {
+		rows = append(rows, []string{"note", t.Note})
 	}
 	return rows
 }
@@ -217,10 +220,14 @@ func sentence(c *overview.Claim) string {
 	return text + details(&c.Told)
 }
 
-// details are for how long it has been so, and where it began.
+// details are for how long it has been so, where it began, and what for.
 func details(t *overview.Told) (text string) {
 	if t.For != nil {
 		text = ", for " + t.ForText()
 	}
-	return text + at(t.Site)
+	text += at(t.Site)
+	if t.Note != "" {
+		text += `: "` + t.Note + `"`
+	}
+	return text
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/overview"
 	"github.com/redlatch/redlatch/internal/testserver"
@@ -114,6 +115,36 @@ func TestShowSaysWhoIsSilent(t *testing.T) {
 	}
 }
 
+// What a holder says of its work now is seen, on every server, and not what it said before.
+func TestShowHasTheLatestNoteOfAHold(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, k testserver.Kind) {
+		s := testserver.Start(t, k)
+		r := &redis{url: "redis://" + s.Addr()}
+		h, err := r.user(t, "importer").Lock("import", redlatch.Note("row 0 of 9")).Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, r.run(t, "show", "import").out, "\nnote   row 0 of 9\n")
+		if err := h.SetNote("row 4 \x1b[2Jof 9"); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, r.run(t, "show", "import").out, "\nnote   row 4 \\x1b[2Jof 9\n")
+		if got := document[overview.Lock](t, r.asked(t, "show", "import", "-o", "json")); len(got.Holders) != 1 || got.Holders[0].Note != `row 4 \x1b[2Jof 9` {
+			t.Errorf("%+v", got)
+		}
+		if fields := fmt.Sprint(s.MustDo("HKEYS", "import")); fields != "["+h.ID()+"]" {
+			t.Errorf("the lock has the fields %s", fields)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if res := r.run(t, "show", "import"); strings.Contains(res.out, "row") {
+			t.Errorf("of a lock that is free: %+v", res)
+		}
+	})
+}
+
 // What Redis does not have is marked, and what a client says of itself cannot reach the
 // terminal.
 func TestShowMarksFalseClaims(t *testing.T) {
@@ -124,7 +155,7 @@ func TestShowMarksFalseClaims(t *testing.T) {
 	s.MustDo("PEXPIRE", "x", "3590000")
 	s.MustDo("SET", "permits", "4")
 	hears(t, s, func(send func(channel, text string), question string) {
-		send("redlatch_answer", lie(question, `{"name":"x","kind":"lock","owner":"`+stranger+`:1","ago":5000,"renewed":true},`+
+		send("redlatch_answer", lie(question, `{"name":"x","kind":"lock","owner":"`+stranger+`:1","ago":5000,"renewed":true,"note":"row\u001b[2J\n4"},`+
 			`{"name":"x","kind":"lock","ago":3000,"waits":true,"site":"a\u001b]0;b.go:1"},`+
 			`{"name":"x","kind":"lock","owner":"`+stranger+`:2","ago":12000,"lost":"gone\u001b[2J"},`+
 			`{"name":"permits","kind":"semaphore","ago":1000,"count":3}`))
@@ -133,7 +164,7 @@ func TestShowMarksFalseClaims(t *testing.T) {
 	res := r.run(t, "show", "x")
 	contains(t, res.out, "\nby        redisson\n", "\nttl       59m",
 		"\nlost      by evil\\x1b[2Jname@h\\u202e pid 7, 12s ago: gone\\x1b[2J\n",
-		"\nclaimed   by evil\\x1b[2Jname@h\\u202e pid 7, for 5s; Redis does not have that: it is false, or over\n",
+		"\nclaimed   by evil\\x1b[2Jname@h\\u202e pid 7, for 5s: \"row\\x1b[2J\\n4\"; Redis does not have that: it is false, or over\n",
 		"\nwaiter 1  evil\\x1b[2Jname@h\\u202e pid 7, for 3s, at a\\x1b]0;b.go:1\n")
 	if res.code != 0 || res.err != "" || strings.ContainsAny(res.out, "\x1b\u202e") {
 		t.Errorf("%+v", res)

@@ -282,7 +282,7 @@ func (a *Answers) add(text, key string, f *filter, seen map[string]bool) {
 		a.Ignored++
 		return
 	}
-	if _, redlatch := wire.ClientOf(in.Client + ":0"); !redlatch || len(in.Client) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") || len(in.For) > mostKeys || in.Left < 0 || in.Sharers < 0 {
+	if !isClient(in.Client) || len(in.For) > mostKeys || in.Left < 0 || in.Sharers < 0 {
 		a.Ignored++
 		return
 	}

@@ -48,6 +48,12 @@ func isKey(text string) bool {
 	})
 }
 
+// isClient says whether a text is the id of a client of redlatch.
+func isClient(text string) bool {
+	_, redlatch := wire.ClientOf(text + ":0")
+	return redlatch && len(text) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+}
+
 // An answer is what a client says to all who have asked.
 type answer struct {
 	V        int               `json:"v"`
@@ -74,6 +80,7 @@ type told struct {
 	Site    string   `json:"site,omitempty"`
 	Waits   bool     `json:"waits,omitempty"`
 	Listens bool     `json:"listens,omitempty"` // to the releases of what it holds
+	Note    string   `json:"note,omitempty"`    // what a hold is for
 	Lost    string   `json:"lost,omitempty"`    // how it was lost, that long ago
 	Under   []string `json:"under,omitempty"`
 }
@@ -82,7 +89,7 @@ type told struct {
 func tell(c *claim.Claim, now time.Time, sites bool) json.RawMessage {
 	t := told{
 		Kind: c.Kind, Mode: c.Mode, Owner: c.Owner, Renewed: c.Renewed, Token: c.Token, Count: c.Count,
-		Waits: c.Waits, Listens: c.Listens, Lost: c.Lost, Under: c.Under[:min(len(c.Under), mostUnder)],
+		Waits: c.Waits, Listens: c.Listens, Note: c.Note, Lost: c.Lost, Under: c.Under[:min(len(c.Under), mostUnder)],
 	}
 	t.Name, t.Raw = wire.SplitName(c.Name)
 	if !c.Since.IsZero() {
@@ -96,6 +103,10 @@ func tell(c *claim.Claim, now time.Time, sites bool) json.RawMessage {
 		t.Site = c.Site.String()
 	}
 	text, _ := json.Marshal(t) //nolint:errchkjson // texts and numbers always can
+	if len(text) > mostClaim && t.Note != "" {
+		t.Note = ""               // which others can do without
+		text, _ = json.Marshal(t) //nolint:errchkjson // as above
+	}
 	return text
 }
 
@@ -112,7 +123,8 @@ type Claim struct {
 	Count    int
 	Site     string
 	Waits    bool
-	Listens  bool // it holds, and listens as if it waited
+	Listens  bool   // it holds, and listens as if it waited
+	Note     string // what a hold is for
 	Lost     string
 	Under    []string
 	Evidence Evidence
@@ -142,6 +154,7 @@ func read(text json.RawMessage, client string) (Claim, bool) {
 	c := Claim{
 		Name: t.Name, Kind: clean(t.Kind), Mode: clean(t.Mode), Owner: t.Owner, For: wire.FromMillis(t.Ago), Left: -1,
 		Renewed: t.Renewed, Token: t.Token, Count: t.Count, Site: wire.Text(t.Site), Waits: t.Waits, Listens: t.Listens, Lost: clean(t.Lost), Under: t.Under,
+		Note: wire.Text(t.Note[:min(len(t.Note), claim.MostNote)]),
 	}
 	if t.For != nil {
 		c.Left = max(0, wire.FromMillis(*t.For))

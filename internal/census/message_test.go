@@ -20,17 +20,30 @@ func TestAClaimIsTheSameAtBothEnds(t *testing.T) {
 	for _, name := range []string{"orders", "a\x1b[2J\u202e", "\xff\xfe", "{a}b"} {
 		in := claim.Claim{
 			Name: name, Kind: "lock", Mode: "write", Owner: uuid + ":7", Since: now.Add(-time.Minute), Until: now.Add(time.Second),
-			Renewed: true, Token: 1 << 60, Count: 3, Waits: true, Under: []string{uuid + ":8"},
+			Renewed: true, Token: 1 << 60, Count: 3, Note: "row 4 of 9", Waits: true, Under: []string{uuid + ":8"},
 		}
 		text := tell(&in, now, true)
 		got, ok := read(text, uuid)
 		want := Claim{
 			Name: name, Kind: "lock", Mode: "write", Owner: uuid + ":7", For: time.Minute, Left: time.Second,
-			Renewed: true, Token: 1 << 60, Count: 3, Waits: true, Under: []string{uuid + ":8"},
+			Renewed: true, Token: 1 << 60, Count: 3, Note: "row 4 of 9", Waits: true, Under: []string{uuid + ":8"},
 		}
 		if !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is read as %+v, %v", text, got, ok)
 		}
+	}
+}
+
+// A hold was not told of at all because of its note, which takes up to six times as much room as JSON.
+func TestANoteHidesNoHold(t *testing.T) {
+	in := claim.Claim{Name: strings.Repeat("long", 400), Kind: "lock", Owner: uuid + ":7", Note: strings.Repeat("\x01", claim.MostNote)}
+	got, ok := read(tell(&in, time.Now(), false), uuid)
+	if !ok || got.Name != in.Name || got.Note != "" {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	in.Name = "short"
+	if got, ok := read(tell(&in, time.Now(), false), uuid); !ok || got.Note != strings.Repeat(`\x01`, claim.MostNote) {
+		t.Errorf("%+v, %v", got, ok)
 	}
 }
 

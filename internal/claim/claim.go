@@ -22,6 +22,9 @@ const (
 	Barrier     = "barrier"
 )
 
+// MostNote is how many bytes a note has at most.
+const MostNote = 200
+
 // A Claim is something that a caller of this client holds, or waits for, or has lost.
 type Claim struct {
 	Name    string        // of the lock or synchronizer
@@ -34,6 +37,7 @@ type Claim struct {
 	Token   int64         // fencing token, 0 if none
 	Count   int           // how often the owner has entered, as Redis shows it, or permits wanted
 	Site    callsite.Site // where it was asked for; 0 if not known
+	Note    string        // of a hold: what its holder says that it is for
 	Waits   bool          // it is a wait, not a hold
 	Listens bool          // of a hold: its client still listens to the releases, as if it waited
 	Lost    string        // how it was lost, if it is a hold that was, at Since; else empty

@@ -35,7 +35,7 @@ type Losses struct {
 // Add adds a loss, for a reason.
 func (l *Losses) Add(loss Loss, reason string) {
 	c := loss.Claim
-	c.Since, c.Until, c.Renewed, c.Lost = loss.At, time.Time{}, false, reason
+	c.Since, c.Until, c.Renewed, c.Note, c.Lost = loss.At, time.Time{}, false, "", reason // the note ends with the hold
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.latest) == mostLost {

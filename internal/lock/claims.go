@@ -186,6 +186,9 @@ func claimLocked(h *Hold, end time.Time) claim.Claim {
 		Name: t.lock.key, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
 		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Token: h.token, Count: countLocked(h), Site: h.at,
 	}
+	if h.note != nil {
+		c.Note = *h.note
+	}
 	if h.reads { // perhaps in a term that was taken to write
 		c.Mode = modeRead
 	}

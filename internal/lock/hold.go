@@ -30,6 +30,7 @@ type Hold struct {
 
 	// Guarded by t.mu.
 	nesting
+	note     *string          // what the holder says that it is for; nil: nothing
 	err      error            // why it is over; nil while it is live
 	end      holdctx.Lazy     // what Context is made of
 	observer holdctx.Observer // of its end; nil: there is none, or it has been told
@@ -46,6 +47,10 @@ type origin struct {
 // set makes h a hold of t that is yet to be added to it.
 func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
 	h.t, h.end.Context, h.scope, h.Watchdog, h.several, h.forming, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Member, o.Member, o.At, now, 1
+	if o.Note != "" {
+		note := o.Note // so that a hold without one allocates nothing
+		h.note = &note
+	}
 }
 
 // addLocked adds a hold to the live ones, that was asked for so.
@@ -331,6 +336,16 @@ func (h *Hold) ExtendUntil(ctx context.Context, until time.Time, d time.Duration
 		own.Confirm(sent, d)
 	}
 	return h.Err()
+}
+
+// SetNote says what a live hold is for, from now on. Nobody is told of it: those who want to know it ask.
+func (h *Hold) SetNote(text string) error {
+	h.lock(time.Now())
+	defer h.t.mu.Unlock()
+	if h.err == nil {
+		h.note = &text
+	}
+	return h.err
 }
 
 // Lock returns the lock that is held.

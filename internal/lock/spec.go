@@ -63,6 +63,7 @@ type Wish struct {
 	HasLease     bool          // the hold ends with it; else the watchdog keeps the hold
 	Fenced       bool          // a hold gets a token
 	NonReentrant bool          // whoever has the lock already is refused
+	Note         string        // what a hold is for, until its holder says something else
 }
 
 // Want says how a lock is wanted that nobody has used yet, or why it cannot be wanted so. Without a lease it is the client's

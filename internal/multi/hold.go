@@ -25,6 +25,8 @@ type Hold struct {
 	end      context.Context //nolint:containedctx // what Context is made of
 	cancel   context.CancelCauseFunc
 
+	note note
+
 	mu    sync.Mutex   // guards what follows
 	holds []*lock.Hold // in the order in which they were acquired
 	begun bool
@@ -61,6 +63,35 @@ func (g *Hold) add(h *lock.Hold) bool {
 		g.watchLocked(h)
 	}
 	return true
+}
+
+// A note is what several holds have been said to be for, as one.
+type note struct {
+	mu   sync.Mutex // guards text, and keeps the members' notes in its order
+	text *string    // nil: each member has what it was acquired with
+}
+
+// SetNote says what the hold is for, from now on, also of members that come later.
+func (g *Hold) SetNote(text string) error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	g.note.mu.Lock()
+	defer g.note.mu.Unlock()
+	g.note.text = &text
+	for _, h := range g.Holds() {
+		_ = h.SetNote(text) // a majority may do without those that have ended
+	}
+	return g.Err()
+}
+
+// tell gives a member that has come late what SetNote has said before.
+func (n *note) tell(h *lock.Hold) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.text != nil {
+		_ = h.SetNote(*n.text) // else it has ended already
+	}
 }
 
 // watchLocked has the end of h noticed.

@@ -224,6 +224,8 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 			if err == nil && !g.add(h) {
 				l.Client().Server.Go(func() { _ = h.Release(context.Background()) })
 				v = answer{member: i, err: errOutvoted}
+			} else if err == nil {
+				g.note.tell(h)
 			}
 			votes <- v
 			if g.back() {

@@ -60,6 +60,7 @@ type Told struct {
 	For      *int64    `json:"for_ms,omitempty"`
 	Renewed  *bool     `json:"renewed,omitempty"`
 	Site     string    `json:"site,omitempty"`
+	Note     string    `json:"note,omitempty"` // what the hold is for
 }
 
 // An Identity is who a client says it is.

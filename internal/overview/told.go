@@ -209,7 +209,7 @@ func (t *told) addSaid(to *Told, client, name string, about func(clientClaim) bo
 }
 
 // add adds a claim to those on the same hold, of which the oldest comes first. The hold
-// is renewed if any of them is.
+// is renewed if any of them is, and has the note of the last one that has any.
 func (t *Told) add(c clientClaim) {
 	if t.For == nil && c.For >= 0 {
 		ms := c.For.Milliseconds()
@@ -217,7 +217,7 @@ func (t *Told) add(c clientClaim) {
 	}
 	if !c.waits && c.Reason == "" {
 		renewed := c.Renewed || t.IsRenewed()
-		t.Renewed = &renewed
+		t.Renewed, t.Note = &renewed, cmp.Or(c.Note, t.Note)
 	}
 }
 

@@ -30,9 +30,12 @@ func (all *Semaphores) Claims(yield claim.Yield) {
 }
 
 func (p *Permit) claim() claim.Claim {
+	p.mu.Lock()
+	note := p.note
+	p.mu.Unlock()
 	return claim.Claim{
 		Name: p.sem.Key, Kind: claim.Expirable, Owner: p.ID(),
-		Since: p.since, Until: p.lease.Trusted(), Renewed: p.kept, Count: 1, Site: p.site,
+		Since: p.since, Until: p.lease.Trusted(), Renewed: p.kept, Count: 1, Site: p.site, Note: note,
 	}
 }
 

@@ -50,6 +50,7 @@ type Want struct {
 	Permits  int           // gives one that has not been given any so many; 0: does not
 	Until    time.Time     // the end of its waiting; zero: that of its context
 	Site     callsite.Site
+	Note     string // what the permits are for, until their holder says something else
 }
 
 // Acquire lines up for permits.

@@ -32,6 +32,7 @@ type Permit struct {
 	lost  holdctx.Reason // and if it was lost, how
 	told  bool           // the holder has been told of the loss by Release
 	apart bool           // Detach was called: it is over here when it is released here, and not before
+	note  string         // what its holder says that it is for
 	stop  holdctx.Lazy   // what Context is made of
 
 	observer holdctx.Observer // of its end; nil: there is none, or it has been told
@@ -58,7 +59,7 @@ func (p *Permit) Expires() time.Time {
 }
 
 func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Permit {
-	p := &Permit{sem: s, id: id, kept: !w.HasLease, uncertain: w.uncertain, site: w.Site, since: now, stop: holdctx.Lazy{Context: w.ctx}}
+	p := &Permit{sem: s, id: id, kept: !w.HasLease, uncertain: w.uncertain, site: w.Site, note: w.Note, since: now, stop: holdctx.Lazy{Context: w.ctx}}
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, w.Lease
 	p.lease.Group = wire.Slot(s.Key)
 	p.lease.Confirm(w.sent, w.Lease)
@@ -135,6 +136,19 @@ func (p *Permit) Observe(o holdctx.Observer) {
 	if err != nil {
 		holdctx.Tell(o, holdctx.EndOf(err), err)
 	}
+}
+
+// SetNote says what a live permit is for, from now on.
+func (p *Permit) SetNote(text string) error {
+	if err := p.Err(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.note = text
+	}
+	return p.err
 }
 
 // unobserved returns who is to be told of the end, if nobody was told yet, and nobody

@@ -170,6 +170,19 @@ func (s *Several) Extend(ctx context.Context, d time.Duration) error {
 	return s.each(func(p *Permit) error { return p.Extend(ctx, d) })
 }
 
+// SetNote says what all permits are for, from now on.
+func (s *Several) SetNote(text string) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	for _, p := range s.ps {
+		if err := p.SetNote(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // each calls f for all permits, and joins the errors.
 func (s *Several) each(f func(p *Permit) error) error {
 	errs := make([]error, len(s.ps))

@@ -1,6 +1,8 @@
 package locktest
 
 import (
+	"cmp"
+
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/bridge"
 )
@@ -23,6 +25,7 @@ func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
 	wish.AtLeast, wish.MaxHold = max(wish.AtLeast, had.AtLeast), max(wish.MaxHold, had.MaxHold)
 	wish.Fenced = wish.Fenced || had.Fenced
 	wish.NonReentrant = wish.NonReentrant || had.NonReentrant
+	wish.Note = cmp.Or(wish.Note, had.Note)
 	spec.Want(wish, err)
 	if kind == string(redlatch.KindLock) && wish.Fenced {
 		kind = string(redlatch.KindFenced)
