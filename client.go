@@ -97,7 +97,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
 		Agreed:  lock.Agreed{Codec: cfg.Redisson.Codec, TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
-		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(c.meet, c.appears),
+		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(c.meet, c.inquire, c.appears),
 	})
 	c.endDriver = lastuser.Begin(redis)
 	c.stopBreak = redis.OnBreak(func(node string) {
@@ -120,9 +120,9 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
 	})
 	e.Inspector = &inspect.Inspector{Server: server, ID: c.id}
-	e.Control = revoke.New(e.Locks)
+	e.Control = revoke.New(e.Locks, func(text string) { e.Census.Hear(text) })
 	e.Census = census.Start(census.Options{
-		Server: server, Inspector: e.Inspector, ID: c.id, Identity: e.Identity, Sites: e.Sites, Claims: c.allClaims, Above: holdctx.OwnersAbove,
+		Server: server, Inspector: e.Inspector, ID: c.id, Identity: e.Identity, Sites: e.Sites, Claims: c.allClaims, Held: e.Locks.Held, Above: holdctx.OwnersAbove,
 		PossibleDeadlock: c.report.possibleDeadlock,
 	})
 	return c, nil

@@ -32,14 +32,12 @@ var (
 	ErrReentry = lock.ErrReentry
 
 	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a context, an id, a lock,
-	// a Config or its driver. Some of it is refused because of what was set before, such as more permits than the
-	// rate of a ratelimit.Limiter. The error says why, and what to do. The call has acquired, released and set
-	// nothing.
+	// a Config or its driver, or because of what was set before, such as the rate of a ratelimit.Limiter. The error
+	// says why, and what to do. The call has acquired, released and set nothing.
 	ErrInvalid = invalid.Err
 
-	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for ever: a semaphore without a
-	// number of permits (call TrySetPermits, or give the number to semaphore.New or semaphore.NewExpirable), a
-	// ratelimit.Limiter without a rate (call TrySetRate, or give ratelimit.New one).
+	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for ever: the permits of a semaphore
+	// (call TrySetPermits, or give the number to its New), the rate of a ratelimit.Limiter (TrySetRate, or its New).
 	ErrUninitialized = errors.New("redlatch: not initialised")
 
 	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so it was given back, or an
@@ -58,21 +56,19 @@ var (
 // if a context did.
 type BusyError struct {
 	Name string // of the lock or synchronizer
-	// Kind is that of the synchronizer, or KindLock for a lock of any type. It is KindReadWrite if a lock of another
-	// type has turned out to be a read-write lock.
+	// Kind is that of the synchronizer, or KindLock for a lock; KindReadWrite if that has turned out to be of this type.
 	Kind  Kind
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
-	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7 pid 4121"; empty if this
-	// client does not know it. Callers that wait ask for it when they are refused, together, and wait no longer for
-	// that. A call that does not wait, and a spin lock, do not ask. docs/protocol.md says when.
+	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7 pid 4121"; empty if not known.
+	// Callers that wait ask for it, together, when they are refused. docs/protocol.md says when, and who does not ask.
 	By string
-	// For is for how long the owner has had the lock, and Renewed whether the watchdog renews it: of locks that this
-	// client has itself. Else For is 0.
+	// For is for how long the owner has had the lock, Renewed whether the watchdog renews it, and Note what the hold is
+	// for (Hold.SetNote), printable; zero if not known. Shortly before the end of a wait the owner's client is asked.
 	For     time.Duration
 	Renewed bool
-	// Owed says that the server was not asked: this process has just released the lock, and so many others that wait
-	// go first. 0 if that is not why.
+	Note    string
+	// Owed, if not 0, says that nobody was asked: this process has just released the lock, and so many others go first.
 	Owed int
 	// RetryAfter is for how long a rate limiter has too few permits, unless some are given back, or MinHold keeps a lock
 	// that was released, unless it is forced. 0: not known. A TTL alone does not say it: the holder may release earlier.
@@ -128,6 +124,9 @@ func (e *BusyError) holder() string {
 	if e.Renewed {
 		s += " (renewed while it lives)"
 	}
+	if e.Note != "" {
+		s += `: "` + wire.Text(e.Note) + `"`
+	}
 	return s
 }
 
@@ -146,8 +145,8 @@ func (c *Client) busyLock(b lock.Busy) error {
 	if b.Owner == wire.Mode {
 		e.Owner, e.Kind = "", KindReadWrite
 	}
-	if since, renewed := c.engines.Locks.Since(c.engines.Server.Key(b.Name), b.Owner); !since.IsZero() {
-		e.For, e.Renewed = time.Since(since), renewed
+	if held, known := c.engines.Census.Hold(c.engines.Server.Key(b.Name), b.Owner); known {
+		e.For, e.Renewed, e.Note = time.Since(held.Since), held.Renewed, held.Note
 	}
 	return e
 }
@@ -158,6 +157,9 @@ func (c *Client) meet(owner string) {
 		c.engines.Census.Learn(client)
 	}
 }
+
+// inquire has it found out what the owner of a lock says of it, for the error of a caller that will not wait much longer.
+func (c *Client) inquire(key, owner string) { c.engines.Census.Inquire(key, owner) }
 
 // busyOf returns what an error says of why a lock could not be had, if it does.
 func busyOf(err error) (lock.Busy, bool) {
@@ -207,19 +209,16 @@ type LossReason string
 
 // The ways to lose a hold.
 const (
-	// LostExpired: the watchdog had no renewal confirmed in time; the hold ended before Redis could give the lock
-	// away.
+	// LostExpired: no renewal was confirmed in time; the hold ended before Redis could give the lock away.
 	LostExpired LossReason = "expired"
 	// LostGone: the server says that the lock is no longer this hold's: forced, deleted, evicted, or gone with a
 	// restart or failover. Somebody else may have held it already.
 	LostGone LossReason = "gone"
-	// LostRevoked: somebody who released it by force (package admin) asked for the lock; the hold ended before it was
-	// given away.
+	// LostRevoked: somebody released it by force (package admin); the hold ended before it was given away.
 	LostRevoked LossReason = "revoked"
 	// LostMaxHold: the hold reached its MaxHold, or Config.MaxHold.
 	LostMaxHold LossReason = "max hold"
-	// LostLease: the Lease that the hold was acquired with was over, and had not been extended; the hold ended before
-	// Redis could give the lock away.
+	// LostLease: its Lease was over, and not extended; the hold ended before Redis could give the lock away.
 	LostLease LossReason = "lease over"
 )
 

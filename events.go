@@ -158,11 +158,11 @@ func (r *reporter) dropped(name string, at callsite.Site) {
 	})
 }
 
-// locks are the events of locks as these tell them; refused is told for whom callers wait, and first that the client
-// makes its first owner id.
-func (r *reporter) locks(refused func(owner string), first func()) lock.Events {
+// locks are the events of locks as these tell them; refused is told for whom callers wait, inquire that they will not wait
+// much longer, and first that the client makes its first owner id.
+func (r *reporter) locks(refused func(owner string), inquire func(key, owner string), first func()) lock.Events {
 	return lock.Events{
 		Lost: r.lost, ReleaseFailed: r.releaseFailed, SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped,
-		Refused: refused, First: first,
+		Refused: refused, Inquire: inquire, First: first,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // An Admin looks, through a client, at what Redis has of locks and synchronizers, whoever uses them. It has nothing to
@@ -49,8 +50,14 @@ func introduce(ctx context.Context, e *bridge.Engines, info *Info) {
 		if h.Redlatch {
 			h.By = who(h.Client).String()
 		}
-		h.Since, h.Renewed = e.Locks.Since(e.Server.Key(info.Name), h.Owner)
+		own(e, e.Server.Key(info.Name), h)
 	}
+}
+
+// own adds what this client knows of a hold of its own.
+func own(e *bridge.Engines, key string, h *Holder) {
+	own, _ := e.Locks.Held(key, h.Owner)
+	h.Since, h.Renewed, h.Note = own.Since, own.Renewed, wire.Text(own.Note)
 }
 
 const mostIntroduced = 8 // clients

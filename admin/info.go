@@ -60,6 +60,7 @@ type Holder struct {
 	By       string        // the client's redlatch.Config.Identity, such as "billing@host-7 pid 4121"; only Info and LockInfo ask for it, and of at most 8 clients that it does not know yet; else empty
 	Since    time.Time     // since when, if the client that is asked has the lock itself; else zero: Participants asks the others
 	Renewed  bool          // with Since: the watchdog renews it
+	Note     string        // with Since: what the hold is for (redlatch.Hold.SetNote), in a form that can be printed
 }
 
 // A Waiter is a caller in the queue of a fair lock, or one that has arrived at a barrier.

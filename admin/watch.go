@@ -263,7 +263,7 @@ func (w *watch) introduce(ctx context.Context, now *Info) {
 	asks := mostIntroduced
 	for i := range now.Holders {
 		h := &now.Holders[i]
-		h.Since, h.Renewed = e.Locks.Since(w.key, h.Owner)
+		own(e, w.key, h)
 		if !h.Redlatch {
 			continue
 		}

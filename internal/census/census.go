@@ -22,7 +22,9 @@ type Options struct {
 	// Claims yields what callers hold and wait for, and the contexts of those who wait; Above
 	// returns the owner ids of the holds that such a context descends from.
 	Claims iter.Seq2[claim.Claim, context.Context]
-	Above  func(context.Context) []string
+	// Held returns what this client holds of the lock with a name in Redis, as an owner id.
+	Held  func(name, owner string) (claim.Claim, bool)
+	Above func(context.Context) []string
 	// PossibleDeadlock is told of each circle of waits that is found, with names as users have them.
 	PossibleDeadlock func(circle []Wait)
 }
@@ -33,6 +35,7 @@ type Census struct {
 	inspector   *inspect.Inspector
 	note        *note
 	names       *names
+	holders     *holders
 	answerer    *answerer
 	unsubscribe func()
 	listening   chan struct{} // closed when the channel of questions is heard
@@ -46,6 +49,7 @@ func Start(o Options) *Census {
 	k := &Census{
 		server: o.Server, inspector: o.Inspector, note: newNote(o.Server, o.ID, o.Identity),
 		names: newNames(o.Server, o.ID, o.Identity), listening: make(chan struct{}), possibleDeadlock: o.PossibleDeadlock,
+		holders:  newHolders(&o),
 		answerer: &answerer{server: o.Server, id: o.ID, who: o.Identity, sites: o.Sites, claims: o.Claims, above: o.Above},
 	}
 	listening := sync.OnceFunc(func() { close(k.listening) })

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -85,7 +86,10 @@ type Events struct {
 	Requeued      func(name, owner string, waited time.Duration)
 	Dropped       func(name string, at callsite.Site)
 	Refused       func(owner string) // a caller waits on for a lock that the owner has; it must not block
-	First         func()             // the client makes its first owner id; it must not block
+	// Inquire is told that the wait of a caller is about to end, for a lock with that key which the owner was last seen
+	// with. It must not block.
+	Inquire func(key, owner string)
+	First   func() // the client makes its first owner id; it must not block
 }
 
 // ErrReentry says that an acquisition could never succeed, because the caller holds
@@ -98,6 +102,7 @@ type Params struct {
 
 	Try    bool          // the caller does not wait
 	Until  time.Time     // until when it waits; zero: as long as its context lasts
+	Hasty  bool          // the caller goes on when Until is over: that is not the end of its waiting
 	Since  time.Time     // when it began to wait; zero: now
 	Member bool          // the hold is one of several: not passed on in this process
 	At     callsite.Site // where it was asked for
@@ -148,29 +153,31 @@ func (c *Locks) Revoke(name, owner string) bool {
 	return t != nil && t.lose(holdctx.Revoked)
 }
 
-// Since returns since when this client has a lock with an owner id, and whether the watchdog
-// renews that; zero if it does not have it.
-func (c *Locks) Since(name, owner string) (since time.Time, renewed bool) {
+// Held returns what this client holds of a lock with an owner id, if it does: as long as the oldest of its holds, renewed
+// if one of them is, and with the note of the newest that has one.
+func (c *Locks) Held(name, owner string) (all claim.Claim, held bool) {
 	if wireClient(owner) != c.ID {
-		return since, false
+		return all, false
 	}
 	t := c.holder(name, owner)
 	if t == nil {
-		return since, false
+		return all, false
 	}
+	now, end := time.Now(), t.lease.End()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
-	for h := t.holds; h != nil; h = h.next {
+	for h := t.holds; h != nil; h = h.next { // the newest first
 		if !liveLocked(h, now) {
 			continue
 		}
-		if since.IsZero() || h.since.Before(since) {
-			since = h.since
+		each := claimLocked(h, end)
+		each.Note, each.Renewed = cmp.Or(all.Note, each.Note), all.Renewed || each.Renewed
+		if held && all.Since.Before(each.Since) {
+			each.Since = all.Since
 		}
-		renewed = renewed || h.Watchdog
+		all, held = each, true
 	}
-	return since, renewed
+	return all, held
 }
 
 // Has says whether this client has, or is about to have, an owner id of a lock.

@@ -255,7 +255,7 @@ func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, o *Params) 
 	}
 	o.asks.Over()
 	w := p.waiting(g.entry, o)
-	_, err := request.Wait(ctx, p.c.Server, &w, end)
+	err := g.await(ctx, p, w, end)
 	if err == nil {
 		g.entry.mu.Lock()
 		err = g.why

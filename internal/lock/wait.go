@@ -141,8 +141,8 @@ type waitParams struct {
 	order time.Time // until when it waits in a line that is for the order only; zero: in any other
 
 	key   string // of the lock
-	seen         // who had it when we last saw it
-	ahead seen   // who had it when those before the caller last saw it
+	seen         // who had it when the caller last saw it
+	ahead seen   // and when those before the caller did
 	line  *entry // at whose gate the caller waits; nil: at none
 
 	silent func() error // why nobody can have it, if servers do not answer; nil: what has the key says so
@@ -153,7 +153,8 @@ type waitParams struct {
 	at    callsite.Site // where it was asked for
 	shown *inside       // nil until the caller has to wait inside the gate
 
-	intent *writerIntent // what was announced; nil: nothing
+	intent  *writerIntent // what was announced; nil: nothing
+	inquiry inquiry       // about the holder
 	// refused is called when the lock turns out not to be free, and says whether anybody waits
 	// for it; may be nil: the caller does.
 	refused func(why error) bool
@@ -161,7 +162,7 @@ type waitParams struct {
 
 // newWaitParams begins the waiting of a caller, unless that is a part of a longer one.
 func newWaitParams(l *Spec, o *Params) waitParams {
-	p := waitParams{c: l.c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At}
+	p := waitParams{c: l.c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}}
 	if o.Since.IsZero() {
 		o.Since = p.start
 	}
@@ -334,6 +335,7 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 		if warn > 0 {
 			w.wakeAt(p.start.Add(warn), now)
 		}
+		p.rings(ctx, w, now)
 		if !until.IsZero() {
 			w.wakeAt(until, now)
 		}
@@ -392,9 +394,4 @@ func (p *waitParams) sleep(ctx context.Context, e *entry, ttl time.Duration) err
 	}
 	_, err := p.pause(ctx, e, d)
 	return err
-}
-
-// pause waits for d or for news, and says whether there was news.
-func (p *waitParams) pause(ctx context.Context, e *entry, d time.Duration) (woken bool, err error) {
-	return request.Pause(ctx, p.c.Server.Done, e.news.Wake(), p.until, d)
 }

@@ -330,7 +330,7 @@ func (q *acquisition) params(haste bool) lock.Params {
 	o := *q.o
 	limit := time.Now().Add(min(memberPatience<<min(q.slow, 10), longestPatience))
 	if haste && !o.Try && (o.Until.IsZero() || limit.Before(o.Until)) {
-		o.Until = limit
+		o.Until, o.Hasty = limit, true
 	}
 	return o
 }

@@ -38,6 +38,7 @@ type controlMessage struct {
 // Control is a client's end of its channel.
 type Control struct {
 	locks   *lock.Locks
+	other   func(text string) // what comes that is no business of this package
 	revokes *worker.Queue
 
 	ear         sync.Mutex    // guards what follows
@@ -50,9 +51,10 @@ type Control struct {
 	asked map[string]chan struct{}
 }
 
-// New returns the control of a client that has these locks. The caller calls Stop.
-func New(locks *lock.Locks) *Control {
-	k := &Control{locks: locks}
+// New returns the control of a client that has these locks. Messages on its channel that have nothing to do with a release by
+// force go to other, which must not block. The caller calls Stop.
+func New(locks *lock.Locks, other func(text string)) *Control {
+	k := &Control{locks: locks, other: other}
 	k.asked = make(map[string]chan struct{})
 	k.revokes = worker.NewQueue(mostRevokes, func(int) {})
 	return k
@@ -74,7 +76,7 @@ func (k *Control) Listen() (heard <-chan struct{}) {
 				confirmed()
 			case json.Unmarshal([]byte(n.Payload), &m) == nil: // else it is not ours
 				m.Name, m.Raw = wire.JoinName(m.Name, m.Raw), nil
-				k.handle(m)
+				k.handle(m, n.Payload)
 			}
 		})
 	}
@@ -101,7 +103,7 @@ func (k *Control) Stop() {
 	k.revokes.Close()
 }
 
-func (k *Control) handle(m controlMessage) {
+func (k *Control) handle(m controlMessage, text string) {
 	switch m.Op {
 	case "revoke":
 		k.revokes.Add(func() { k.revoke(m) })
@@ -113,6 +115,8 @@ func (k *Control) handle(m controlMessage) {
 		if answer != nil {
 			close(answer)
 		}
+	default:
+		k.other(text)
 	}
 }
 

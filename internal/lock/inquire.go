@@ -1,0 +1,100 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// A caller whose wait has an end hears at that end what the holder says of itself. So shortly before, the holder's
+// client is asked, in the background: once for each wait, and whatever the answer, the caller waits no longer for it.
+// A caller that only tries, spins, or waits without end has nothing asked.
+
+// inquireBefore is how long before the end of a wait the holder is asked, unless that is in its first half.
+const inquireBefore = 250 * time.Millisecond
+
+// An inquiry says when that is. It belongs to the caller.
+type inquiry struct {
+	never   bool // the end of this wait is not that of the caller's
+	planned bool
+	at      time.Time // zero: not, or not any more
+}
+
+// inquireAt returns when the holder is to be asked; zero: not, or not any more. It is first called when the caller has
+// to wait: one that does not wait pays nothing.
+func (p *waitParams) inquireAt(ctx context.Context) time.Time {
+	q := &p.inquiry
+	if q.planned || q.never || p.lock == nil || p.lock.kind.pause != nil {
+		return q.at
+	}
+	q.planned = true
+	end := p.until
+	if d, bounded := ctx.Deadline(); bounded && (end.IsZero() || d.Before(end)) {
+		end = d
+	}
+	if !end.IsZero() {
+		wait := end.Sub(p.start)
+		q.at = p.start.Add(max(wait/2, wait-inquireBefore))
+	}
+	return q.at
+}
+
+// inquire has the client asked that has the lock, as far as the caller, or those before it, have seen.
+func (p *waitParams) inquire(e *entry) {
+	p.inquiry.at = time.Time{}
+	if owner := cmp.Or(p.owner, e.lastSeen().owner); owner != "" && !wire.Kept(owner) {
+		p.c.Events.Inquire(p.key, owner)
+	}
+}
+
+// rings has w woken when the holder is to be asked, or has it asked if that is now.
+func (p *waitParams) rings(ctx context.Context, w *waiter, now time.Time) {
+	e := p.line
+	if e == nil || e.space == queueSpace { // there nobody knows whose lock it is
+		return
+	}
+	switch at := p.inquireAt(ctx); {
+	case at.IsZero():
+	case now.Before(at):
+		w.wakeAt(at, now)
+	default:
+		p.inquire(e)
+	}
+}
+
+// pause waits for d or for news, and says whether there was news.
+func (p *waitParams) pause(ctx context.Context, e *entry, d time.Duration) (woken bool, err error) {
+	if at := p.inquireAt(ctx); !at.IsZero() {
+		before := max(time.Until(at), 0)
+		switch {
+		case before > d:
+		case before > 0:
+			if woken, err = request.Pause(ctx, p.c.Server.Done, e.news.Wake(), p.until, before); woken || err != nil {
+				return woken, err
+			}
+			d -= before
+			fallthrough
+		default:
+			p.inquire(e)
+		}
+	}
+	return request.Pause(ctx, p.c.Server.Done, e.news.Wake(), p.until, d)
+}
+
+// await waits until a group is decided, as request.Wait does.
+func (g *readerGroup) await(ctx context.Context, p *waitParams, w request.Waiting, decided <-chan struct{}) error {
+	if at := p.inquireAt(ctx); !at.IsZero() {
+		first := w
+		first.Until = at
+		if _, err := request.Wait(ctx, p.c.Server, &first, decided); !errors.Is(err, request.ErrWaitOver) {
+			return err
+		}
+		p.inquire(g.entry)
+	}
+	_, err := request.Wait(ctx, p.c.Server, &w, decided)
+	return err
+}
