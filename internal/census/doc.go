@@ -25,6 +25,13 @@
 // most 16 kB, which has the longest waits and the oldest holds. Between questions the
 // answering side does nothing, and has no goroutine.
 //
+// # One holder
+//
+// A caller whose wait ends in vain hears what the holder says of itself. For that no question
+// goes to all clients: the holder's client alone is asked, by its own channel, shortly before
+// the wait ends. All callers of a client share the question and the answer, which is
+// remembered until somebody asks about another hold of the lock.
+//
 // # What is not trusted
 //
 // The length of a message, which is looked at before it is parsed; its version, its

@@ -20,7 +20,8 @@
 // Whoever may use locks at all may publish there, whatever the names of the locks that it
 // may use. So a message proves nothing: the asked client looks for the word that the
 // asker has left at a key that belongs to that lock. Messages beyond 64 that wait to be
-// looked at are dropped: somebody floods, and an asker goes on without an answer.
+// looked at are dropped: somebody floods, and an asker goes on without an answer. What
+// comes there and is about something else is passed on.
 //
 // # What it does not know
 //

@@ -313,7 +313,7 @@ func TestOnRealServersAWaitNamesTheHolder(t *testing.T) {
 			return locktest.ClientOf(t, a.Open(t, place), redlatch.Config{Identity: redlatch.Identity{Name: a.Name}})
 		}
 		holder := client(drivers.Adapters[0])
-		h, err := holder.Lock("orders").Acquire(t.Context())
+		h, err := holder.Lock("orders", redlatch.Note("nightly")).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestOnRealServersAWaitNamesTheHolder(t *testing.T) {
 			tries, waits := client(adapter), client(adapter)
 			var busy *redlatch.BusyError
 			for range 10 {
-				if _, err := tries.Lock("orders").TryAcquire(t.Context(), 0); !errors.As(err, &busy) || busy.Owner != h.ID() || busy.By != "" {
+				if _, err := tries.Lock("orders").TryAcquire(t.Context(), 0); !errors.As(err, &busy) || busy.Owner != h.ID() || busy.By != "" || busy.Note != "" {
 					t.Errorf("%s, a try: %v", adapter.Name, err)
 				}
 			}
@@ -339,7 +339,7 @@ func TestOnRealServersAWaitNamesTheHolder(t *testing.T) {
 				}
 				known := 0
 				for _, c := range each {
-					if err := <-c; errors.As(err, &busy) && busy.Owner == h.ID() && strings.HasPrefix(busy.By, drivers.Adapters[0].Name+"@") {
+					if err := <-c; errors.As(err, &busy) && busy.Owner == h.ID() && strings.HasPrefix(busy.By, drivers.Adapters[0].Name+"@") && busy.Note == "nightly" && busy.For > 0 && busy.Renewed {
 						known++
 					}
 				}

@@ -392,3 +392,63 @@ func TestANoteOfSeveralIsThatOfEach(t *testing.T) {
 		w.WantErr(permits.SetNote("after"), redlatch.ErrNotHeld)
 	})
 }
+
+// Whoever floods a holder with questions had it answer all of them.
+func TestAHolderAnswersSoManyQuestionsASecond(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var told locktest.Counter
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: told.Hook})
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Note("import")))
+		time.Sleep(time.Second)
+		ask := func(from, owner string) {
+			w.Server.Publish("redlatch_control:"+c.ID(), `{"op":"hold","name":"orders","owner":"`+owner+`","from":"`+from+`","nonce":"A"}`)
+		}
+		for _, from := range []string{"", "x", c.ID() + ":1", "*", "orders"} {
+			ask(from, h.ID())
+		}
+		ask(wire.NewClientID(), h.ID()+"7")
+		synctest.Wait()
+		if n := told.Of("client.tell"); n != 0 {
+			t.Errorf("%d answers to nobody, or about nothing", n)
+		}
+		time.Sleep(time.Second)
+		for range 1000 {
+			ask(wire.NewClientID(), h.ID())
+		}
+		time.Sleep(100 * time.Millisecond)
+		if n := told.Of("client.tell"); n != 100 {
+			t.Errorf("%d answers", n)
+		}
+		w.Release(h)
+	})
+}
+
+// A member that a RedLock gets late had what it was acquired with as its note for ever.
+func TestALateMemberOfARedLockHasTheLatestNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var locks []*redlatch.Lock
+		var late *redlatch.Client
+		var w *locktest.World
+		for i := range 3 {
+			w = locktest.NewWorld(t)
+			late = w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				if s == "lock.take" && i == 2 {
+					time.Sleep(300 * time.Millisecond)
+				}
+				return next()
+			}})
+			locks = append(locks, late.Lock("orders", redlatch.Note("began")))
+		}
+		h := w.Acquire(bg, redlatch.RedLock(locks...))
+		if n := len(h.Members()); n != 2 {
+			t.Fatalf("%d members, so this shows nothing", n)
+		}
+		w.OK(h.SetNote("half"))
+		time.Sleep(time.Second)
+		p, err := admin.New(late).Participants(bg, admin.Question{})
+		if err != nil || len(h.Members()) != 3 || len(p.Clients) != 1 || len(p.Clients[0].Held) != 1 || p.Clients[0].Held[0].Note != "half" {
+			t.Errorf("%+v, %v", p.Clients, err)
+		}
+		w.Release(h)
+	})
+}
