@@ -2,17 +2,26 @@ package overview
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch"
 )
 
 const (
-	mostPoints = 120    // of a history of one name, and listings for which it is kept when it is not listed any more
-	mostNotes  = 200    // the same
-	mostNames  = 5000   // of which a history is kept
-	mostLosses = 50_000 // that are remembered, so as not to count them again
+	mostPoints = 120           // of a history of one name, and listings for which it is kept when it is not listed any more
+	mostNotes  = 200           // the same
+	mostNames  = 5000          // of which a history is kept
+	mostLosses = 50_000        // that are remembered, so as not to count them again
+	lossTold   = 2 * time.Hour // for less than which clients tell of a loss, which is then forgotten if there are too many
 )
+
+// lossReasons are those that there are. What a client says otherwise is otherReason.
+var lossReasons = []redlatch.LossReason{redlatch.LostExpired, redlatch.LostGone, redlatch.LostRevoked, redlatch.LostMaxHold, redlatch.LostLease}
+
+const otherReason redlatch.LossReason = "other"
 
 // A Point is how a lock stood when it was listed.
 type Point struct {
@@ -49,8 +58,12 @@ type History struct {
 
 // Histories are those of all that has been listed.
 type Histories struct {
-	by   map[string]*History
-	lost map[string]bool // the losses that were counted
+	// Since is when to begin to count losses by their reasons; what was lost before is only noted.
+	Since time.Time
+
+	by     map[string]*History
+	lost   map[string]time.Time // the losses that were counted, and when that was
+	lostBy map[redlatch.LossReason]int
 }
 
 // Of returns what was seen of a name; nil if it never was.
@@ -77,7 +90,10 @@ func (hs *Histories) Totals(locks []Lock) (waiters, losses int) {
 // Add adds a listing.
 func (hs *Histories) Add(l *Listing) {
 	if hs.by == nil {
-		hs.by, hs.lost = map[string]*History{}, map[string]bool{}
+		hs.by, hs.lost, hs.lostBy = map[string]*History{}, map[string]time.Time{}, map[redlatch.LossReason]int{}
+	}
+	if len(hs.lost) == mostLosses {
+		maps.DeleteFunc(hs.lost, func(_ string, counted time.Time) bool { return l.At.Sub(counted) > lossTold })
 	}
 	listed := map[string]bool{}
 	for i := range l.Locks {
@@ -87,16 +103,15 @@ func (hs *Histories) Add(l *Listing) {
 		}
 		listed[lock.Name] = true
 		h := hs.by[lock.Name]
-		if h == nil {
-			if len(hs.by) == mostNames {
-				continue
-			}
+		if h == nil && len(hs.by) < mostNames {
 			h = &History{}
 			hs.by[lock.Name] = h
 		}
-		h.add(l.At, lock)
+		if h != nil {
+			h.add(l.At, lock)
+			h.missing = 0
+		}
 		hs.addLosses(h, l.At, lock)
-		h.missing = 0
 	}
 	for name, h := range hs.by {
 		if listed[name] {
@@ -124,23 +139,33 @@ func (h *History) add(at time.Time, l *Lock) {
 	}
 }
 
-// addLosses adds what clients say they have lost. Holds of one owner that are lost together, as
-// those of readers, count as one.
+// addLosses adds what clients say they have lost, to a history if there is one. Holds of one owner that
+// are lost together, as those of readers, count as one.
 func (hs *Histories) addLosses(h *History, at time.Time, l *Lock) {
 	for i := range l.Lost {
 		c := &l.Lost[i]
-		key := l.Name + " " + c.Client + " " + c.Owner
-		if hs.lost[key] {
+		key := c.lossOf(l.Name)
+		if _, counted := hs.lost[key]; counted || len(hs.lost) == mostLosses {
 			continue
 		}
-		if len(hs.lost) == mostLosses {
-			clear(hs.lost)
+		hs.lost[key] = at
+		lost := at.Add(-c.since())
+		if !lost.Before(hs.Since) {
+			reason := redlatch.LossReason(c.Reason)
+			if !slices.Contains(lossReasons, reason) {
+				reason = otherReason
+			}
+			hs.lostBy[reason]++
 		}
-		hs.lost[key] = true
-		h.Losses++
-		h.note(at.Add(-c.since()), "lost by "+c.Who()+": "+c.Reason)
+		if h != nil {
+			h.Losses++
+			h.note(lost, "lost by "+c.Who()+": "+c.Reason)
+		}
 	}
 }
+
+// lossOf tells losses apart.
+func (c *Claim) lossOf(name string) string { return name + " " + c.Client + " " + c.Owner }
 
 // Owners tells holders apart.
 func (l *Lock) Owners() string {

@@ -15,7 +15,9 @@ import (
 type Listing struct {
 	At        time.Time
 	Locks     []Lock // by name
-	Silent    int    // clients that gave no answer; -1 if that is not known
+	Asked     bool   // the clients were asked
+	Answered  int    // clients of redlatch that gave an answer
+	Silent    int    // clients that gave none; -1 if that is not known
 	Deadlocks [][]Wait
 	Looked    map[string]Looked
 	Problem   string // why not all clients could be asked, or what they said compared; empty if nothing is wrong
@@ -96,6 +98,7 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 		found.Locks = sorted(append(found.Locks, t.lostOnly(found.Locks)...))
 	}
 	found.Deadlocks, found.Silent, found.Problem = l.vigil.look(t), t.Silent, t.problem
+	found.Asked, found.Answered = !t.At.IsZero(), t.answered()
 	for i := range found.Locks {
 		lock := &found.Locks[i]
 		t.addTo(lock)

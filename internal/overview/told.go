@@ -80,6 +80,16 @@ func ask(ctx context.Context, client *redlatch.Client, q admin.Question) *told {
 	return t
 }
 
+// answered is how many clients of redlatch gave an answer.
+func (t *told) answered() (n int) {
+	for i := range t.Clients {
+		if t.Clients[i].Redlatch && t.Clients[i].Answered {
+			n++
+		}
+	}
+	return n
+}
+
 func unasked(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("it took more than %v", mostAsking)
