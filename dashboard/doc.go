@@ -14,7 +14,8 @@
 // nothing from elsewhere, and its content security policy forbids that. Names and identities can
 // contain anything, and are escaped. Without JavaScript the pages reload themselves.
 //
-// [Health] is a handler for readiness probes beside the pages.
+// [Health] is a handler for readiness probes beside the pages. [Handler.Metrics] serves what the pages list as metrics for
+// Prometheus.
 //
 // # What it costs
 //

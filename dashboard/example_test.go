@@ -33,3 +33,15 @@ func Example() {
 	server.RegisterOnShutdown(pages.Close) // else it waits for the pages that are open
 	log.Print(server.ListenAndServeTLS("cert.pem", "key.pem"))
 }
+
+// A program serves metrics of all clients of its Redis beside its own, where only Prometheus can reach them.
+func ExampleHandler_Metrics() {
+	var client *redlatch.Client // the program's
+
+	pages := dashboard.New(client, dashboard.Options{})
+	defer pages.Close()
+
+	mux := http.NewServeMux()
+	mux.Handle("/locks/metrics", pages.Metrics("orders:", "jobs:"))
+	log.Print(http.ListenAndServe("127.0.0.1:9090", mux))
+}

@@ -103,22 +103,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // ServeHTTP answers a request. The path of the request must be the part below the place where
 // the handler is mounted.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	head := w.Header()
-	head.Set("Content-Security-Policy", policy)
-	head.Set("X-Content-Type-Options", "nosniff")
-	head.Set("Referrer-Policy", "no-referrer")
-	head.Set("Cross-Origin-Opener-Policy", "same-origin")
-	head.Set("Cross-Origin-Resource-Policy", "same-origin")
-	head.Set("Cache-Control", "no-store")
-	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		head.Set("Allow", "GET, HEAD")
-		http.Error(w, "only GET and HEAD: these pages change nothing", http.StatusMethodNotAllowed)
-		return
-	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
-		http.Error(w, "another site's page cannot ask for this", http.StatusForbidden)
+	if !admit(w, r) {
 		return
 	}
+	head := w.Header()
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if f, ok := files[name]; ok {
 		head.Set("Cache-Control", "no-cache") // but with its tag
@@ -150,9 +138,30 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// admit says what a browser may do with the answer, and whether there is to be one: else it has refused the request.
+func admit(w http.ResponseWriter, r *http.Request) bool {
+	head := w.Header()
+	head.Set("Content-Security-Policy", policy)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("Cache-Control", "no-store")
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		head.Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD: nothing is changed here", http.StatusMethodNotAllowed)
+		return false
+	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
+		http.Error(w, "another site's page cannot ask for this", http.StatusForbidden)
+		return false
+	}
+	return true
+}
+
 // page answers with a whole page.
 func (h *Handler) page(w http.ResponseWriter, r *http.Request, q query) {
-	if err := h.watch.current(r.Context(), q.name); err != nil {
+	if err := h.watch.current(r.Context(), q.name, mostWaiting); err != nil {
 		unavailable(w, err)
 		return
 	}

@@ -64,7 +64,10 @@ type viewer struct {
 
 func newWatch(list lister, interval time.Duration) *watch {
 	ctx, end := context.WithCancel(context.Background())
-	return &watch{list: list, interval: interval, ctx: ctx, end: end, nudge: make(chan struct{}, 1), viewers: map[*viewer]struct{}{}}
+	return &watch{
+		list: list, interval: interval, ctx: ctx, end: end, nudge: make(chan struct{}, 1), viewers: map[*viewer]struct{}{},
+		histories: overview.Histories{Since: time.Now()},
+	}
 }
 
 func (t *watch) close() {
@@ -204,8 +207,8 @@ func (t *watch) publish(l overview.Listing, err error) {
 	}
 }
 
-// current waits until there is something to show of a lock, or of all: not for long.
-func (t *watch) current(ctx context.Context, name string) error {
+// current waits until there is something to show of a lock, or of all: for as long as the patience lasts.
+func (t *watch) current(ctx context.Context, name string, patience time.Duration) error {
 	if t.has(name) {
 		return nil
 	}
@@ -217,15 +220,15 @@ func (t *watch) current(ctx context.Context, name string) error {
 	if t.has(name) { // just now
 		return nil
 	}
-	patience := time.NewTimer(mostWaiting)
-	defer patience.Stop()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
 	for {
 		select {
 		case <-v.changed:
 			if t.served(v) {
 				return nil
 			}
-		case <-patience.C:
+		case <-enough.C:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	".":                  {"driver", "internal/args", "internal/barrier", "internal/bridge", "internal/callsite", "internal/census", "internal/claim", "internal/election", "internal/handoff", "internal/holdctx", "internal/hooks", "internal/inspect", "internal/invalid", "internal/lastuser", "internal/lock", "internal/multi", "internal/permit", "internal/poll", "internal/ratequeue", "internal/renew", "internal/request", "internal/revoke", "internal/twins", "internal/wire", "internal/worker"},
 	"internal/promtext":  {},
 	"internal/overview":  {".", "admin", "internal/promtext"},
-	"dashboard":          {".", "internal/overview"},
+	"dashboard":          {".", "internal/overview", "internal/promtext"},
 	"internal/adapter":   {"driver", "internal/mask", "internal/wire"},
 	"redlatchgoredis":    {".", "connect", "driver", "internal/adapter", goredis},
 	"redlatchrueidis":    {".", "connect", "driver", "internal/adapter", "internal/wire", rueidis},
