@@ -23,9 +23,9 @@ Without PREFIX it is the only one. The names of entries of a Redisson map begin 
 the map's name in braces: for entries of the map accounts, PREFIX is '{accounts}:'.
 
 With --watch the rights are those of a user that only looks and changes nothing: for
-redlatch ls, top, show, watch and serve, and for package admin without ForceRelease.
-They include what --list adds, and no command that writes a key. --watch goes with
-PREFIX and --for only. --list and --doctor add to the rule without --watch, and --doctor
+redlatch ls, top, show, watch, serve and exporter, and for package admin without
+ForceRelease. They include what --list adds, and no command that writes a key.
+--watch goes with PREFIX and --for only. --list and --doctor add to the rule without --watch, and --doctor
 includes what --list adds. --sentinel goes with --for only. Its rule is the same for
 a user that only looks.`,
 		Example: `  set -f  # the rule has asterisks
@@ -40,7 +40,7 @@ a user that only looks.`,
 	version.completes(cmd, "for")
 	cmd.Flags().BoolVar(&rule.List, "list", false, "add what redlatch ls and the lists of package admin need: SCAN, which shows the names of all keys")
 	cmd.Flags().BoolVar(&rule.Doctor, "doctor", false, "add what redlatch doctor needs: INFO, CONFIG GET, SCAN and the like")
-	cmd.Flags().BoolVar(&rule.Watch, "watch", false, "print only what redlatch ls, top, show, watch and serve need: nothing that writes")
+	cmd.Flags().BoolVar(&rule.Watch, "watch", false, "print only what redlatch ls, top, show, watch, serve and exporter need: nothing that writes")
 	cmd.Flags().BoolVar(&sentinel, "sentinel", false, "print the rights of a user of the sentinels instead")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := a.server.checkPrefix(); err != nil {

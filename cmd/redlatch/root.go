@@ -107,7 +107,7 @@ refuses the user, 70 if something else went wrong with the server.`,
 	group(root, "Run a command under a lock:", run, a.electCommand())
 	group(root, "Hold a lock for several steps of a script:", a.acquireCommand(), a.extendCommand(), a.releaseCommand())
 	group(root, "Use a synchronizer:", a.semaphoreCommand(), a.latchCommand(), a.rateCommand(), a.barrierCommand())
-	group(root, "See who holds what, and who waits:", a.lsCommand(), a.showCommand(), a.watchCommand(), a.topCommand(), a.serveCommand())
+	group(root, "See who holds what, and who waits:", a.lsCommand(), a.showCommand(), a.watchCommand(), a.topCommand(), a.serveCommand(), a.exporterCommand())
 	group(root, "Set up and check:", a.configCommand(), a.doctorCommand(), a.aclCommand())
 	group(root, aboutItself, a.demoCommand(), a.versionCommand())
 	root.AddCommand(a.demoWorkerCommand())

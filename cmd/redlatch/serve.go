@@ -24,8 +24,7 @@ import (
 const defaultListen = "127.0.0.1:7637"
 
 func (a *app) serveCommand() *cobra.Command {
-	interval := duration{Duration: 5 * time.Second}
-	listen, open := defaultListen, false
+	o := pageOptions{interval: duration{Duration: 5 * time.Second}}
 	cmd := &cobra.Command{
 		Use:   "serve [PATTERN]",
 		Short: "Show locks live in a browser: what top shows, as web pages",
@@ -41,6 +40,8 @@ where only this machine can reach it, and every user of this machine can. With
 the address sees the names of all locks and who uses them. To show the pages to more
 people, mount the package dashboard in a program that knows who they are.
 
+With --metrics serve also has the metrics of redlatch exporter, at /metrics.
+
 While a page is open and visible, serve goes over all keys of the server and asks
 all clients, once for all pages. If the server goes away, serve waits for it, and
 /readyz beside the pages has the status 503 and says what is wrong. Ctrl-C ends
@@ -49,15 +50,11 @@ serve, with 0.`,
   redlatch serve --listen 127.0.0.1:0 --interval 2s 'orders:*'`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	cmd.Flags().Var(&interval, "interval", "how long to wait after one look for the next, at least 1s")
-	cmd.Flags().StringVar(&listen, "listen", defaultListen, "the address of the pages; with the port 0, any free port")
-	cmd.Flags().BoolVar(&open, "unauthenticated", false, "let --listen be an address that other machines can reach: everybody who can reach it sees the pages")
+	o.flags(cmd, defaultListen)
+	cmd.Flags().BoolVar(&o.metrics, "metrics", false, "serve metrics for Prometheus, too, at /metrics: those of redlatch exporter")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		pattern := patternOf(args)
-		if interval.Duration < time.Second {
-			return tooOften(interval)
-		}
-		addr, err := listenAddress(listen, open)
+		addr, err := o.check()
 		if err != nil {
 			return err
 		}
@@ -68,23 +65,63 @@ serve, with 0.`,
 		defer closeAll()
 		ctx, stop := untilTold(cmd.Context())
 		defer stop()
-		for _, err := range admin.New(client).Locks(ctx, pattern) { // a server that is not there, or refuses us, is no page
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err != nil {
-				return a.serverFailure(err)
-			}
-			break
+		if err := a.mayLook(ctx, client, pattern); err != nil || ctx.Err() != nil {
+			return err
 		}
-		pages := dashboard.New(client, dashboard.Options{Pattern: pattern, Interval: interval.Duration, Server: a.shownAddress(), Mask: a.ui.mask})
+		pages := a.pages(client, &o, pattern)
 		defer pages.Close()
 		mux := http.NewServeMux()
 		mux.Handle("/readyz", dashboard.Health(client, a.ui.mask))
 		mux.Handle("/", pages)
-		return a.serve(ctx, addr, mux, pages.Close)
+		if o.metrics {
+			mux.Handle("/metrics", pages.Metrics(o.prefixes...))
+		}
+		return a.serve(ctx, addr, "", mux, pages.Close)
 	}
 	return cmd
+}
+
+// pageOptions are what serve and exporter are told.
+type pageOptions struct {
+	listen   string
+	open     bool
+	interval duration
+	metrics  bool
+	prefixes list
+}
+
+func (o *pageOptions) flags(cmd *cobra.Command, listen string) {
+	f := cmd.Flags()
+	f.Var(&o.interval, "interval", "how long to wait after one look for the next, at least 1s")
+	f.StringVar(&o.listen, "listen", listen, "the address to listen on; with the port 0, any free port")
+	f.BoolVar(&o.open, "unauthenticated", false, "let --listen be an address that other machines can reach: everybody who can reach it sees what is served")
+	f.Var(&o.prefixes, "prefixes", "what the names begin with that the metrics tell apart, instead of what stands before a colon; all others count as \"other\"")
+}
+
+// check returns the address to listen on, if what was told fits together.
+func (o *pageOptions) check() (*net.TCPAddr, error) {
+	switch {
+	case o.interval.Duration < time.Second:
+		return nil, tooOften(o.interval)
+	case len(o.prefixes) > 0 && !o.metrics:
+		return nil, usage("--prefixes is about metrics: add --metrics")
+	}
+	return listenAddress(o.listen, o.open)
+}
+
+// mayLook says why a client cannot list locks: a server that is not there, or refuses us. That ctx has ended is no reason.
+func (a *app) mayLook(ctx context.Context, client *redlatch.Client, pattern string) error {
+	for _, err := range admin.New(client).Locks(ctx, pattern) {
+		if err != nil && ctx.Err() == nil {
+			return a.serverFailure(err)
+		}
+		break
+	}
+	return nil
+}
+
+func (a *app) pages(client *redlatch.Client, o *pageOptions, pattern string) *dashboard.Handler {
+	return dashboard.New(client, dashboard.Options{Pattern: pattern, Interval: o.interval.Duration, Server: a.shownAddress(), Mask: a.ui.mask})
 }
 
 // listenAddress returns the address that --listen says, if only this machine can reach it, or its
@@ -96,15 +133,15 @@ func listenAddress(listen string, open bool) (*net.TCPAddr, error) {
 	}
 	if !open && !addr.IP.IsLoopback() {
 		return nil, &failure{
-			code: exitUsage, err: fmt.Errorf("--listen %s can be reached from other machines, and the pages have no authentication", listen),
+			code: exitUsage, err: fmt.Errorf("--listen %s can be reached from other machines, and there is no authentication", listen),
 			hint: "mount the package dashboard in a program that has authentication, or add --unauthenticated: then everybody who can reach the address sees the names of all locks and who uses them",
 		}
 	}
 	return addr, nil
 }
 
-// serve has the pages shown until ctx ends, and then ends those that are open.
-func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages http.Handler, end func()) error {
+// serve lets a handler answer until ctx ends, and prints where. Before it waits for requests that are being answered, it calls end.
+func (a *app) serve(ctx context.Context, addr *net.TCPAddr, path string, handler http.Handler, end func()) error {
 	listener, err := net.ListenTCP("tcp", addr)
 	if err != nil {
 		hint := ""
@@ -114,15 +151,14 @@ func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages http.Handler, 
 		return &failure{code: exitUnavailable, err: err, hint: hint}
 	}
 	defer listener.Close()
-	handler := pages
 	if addr.IP.IsLoopback() {
-		handler = ownHost(pages)
+		handler = ownHost(handler)
 	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: log.New(noted{a.ui}, "", 0),
 	}
-	if _, err := fmt.Fprintf(a.ui.out, "http://%s/\n", listener.Addr()); err != nil {
+	if _, err := fmt.Fprintf(a.ui.out, "http://%s/%s\n", listener.Addr(), path); err != nil {
 		return written(err)
 	}
 	ended := make(chan error, 1)
@@ -149,7 +185,7 @@ func (a *app) serve(ctx context.Context, addr *net.TCPAddr, pages http.Handler, 
 func ownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isOwnHost(r.Host) {
-			http.Error(w, "this is redlatch serve, for this machine alone: open it as http://127.0.0.1 or http://localhost, with its port", http.StatusMisdirectedRequest)
+			http.Error(w, "this is redlatch, for this machine alone: open it as http://127.0.0.1 or http://localhost, with its port", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
