@@ -55,6 +55,9 @@
 // This package's folder has a dashboard for Grafana, dashboard.json, and alert rules for
 // Prometheus, rules.yml. docs/production.md says what each alert means.
 //
+// Metrics of what Redis and all clients say, without a line in any program, are those of the command
+// redlatch exporter. The alert rules use these, too.
+//
 // # Versions
 //
 // This package is a module of its own. It is released together with redlatch, and has
