@@ -18,9 +18,8 @@ type Config struct {
 	// prefixes never meet. The program itself uses names without the prefix, in its errors and events, and in what
 	// package admin tells, which finds only names that begin with the prefix. For Redisson, for redis-cli, and for
 	// clients without the prefix, it is a plain part of the name: Lock("invoice:7") is Java's
-	// getLock("billing:invoice:7"). Package fence shows keys as they are in Redis. So do errors about a key that is
-	// no lock, and about a name that cannot be used. A hash tag in the prefix puts everything into one slot of a
-	// cluster, where a latch is then refused. Empty means that names stand in Redis as they are. At most 100 bytes.
+	// getLock("billing:invoice:7"). Package fence, and errors about keys that are no locks, show keys as they are. A
+	// hash tag in it puts all into one slot of a cluster, where a latch is then refused. At most 100 bytes.
 	Prefix string
 
 	// WatchdogTimeout is the lease of a hold without the options Lease and Watchdog. The watchdog renews it each time
@@ -29,9 +28,8 @@ type Config struct {
 	WatchdogTimeout time.Duration
 
 	// MaxHold bounds how long the watchdog keeps a hold without the option MaxHold, so that a hung worker does not
-	// keep a lock for ever. A hold that has lasted so long is lost, with reason LostMaxHold, and is no longer
-	// renewed. The lock is free when its holder releases it, or when its lease in Redis ends. The bound counts for
-	// each hold by itself: the holds around it, and those with the same owner, go on. Zero means no bound.
+	// keep a lock for ever. Then the hold is lost, with reason LostMaxHold, and the lock is free when its holder
+	// releases it, or its lease ends. It counts for each hold by itself, also in a nest. Zero means no bound.
 	MaxHold time.Duration
 
 	// OutageTimeout is how long a call keeps trying while the server does not answer. After that it fails with
@@ -39,8 +37,8 @@ type Config struct {
 	// answer, if that was later. A request that is in flight at the end may take its time. Zero means 10 seconds.
 	OutageTimeout time.Duration
 
-	// CloseTimeout bounds how long Close waits for requests that are in flight, and how long Shutdown, when its
-	// context has ended, waits for holders to release what they have. Zero means 3 seconds.
+	// CloseTimeout bounds how long Close waits for requests that are in flight, and Shutdown, after the end of its
+	// context, for holders to release what they have. Zero means 3 seconds.
 	CloseTimeout time.Duration
 
 	// SlowWait is how long a caller waits for a lock that this very process holds before observe.Hooks.SlowWait is
@@ -55,9 +53,8 @@ type Config struct {
 
 	// TokenTTL is how long Redis remembers the last fencing token of a lock that nobody acquires any more. The tokens
 	// of a lock that is acquired again later go on from the server's clock in microseconds, so they still rise.
-	// Redisson does not do that: if Java acquires the same fenced locks, leave TokenTTL at zero, which means for
-	// ever. At least one minute. The numbers of an election's terms are remembered for ever, unless a client with a
-	// TokenTTL acquires the Lock of its name with Fenced.
+	// Redisson does not do that: if Java acquires the same fenced locks, leave TokenTTL at zero, for ever. At least
+	// one minute. The numbers of an election's terms have no TTL, unless its name's Lock is acquired with Fenced.
 	TokenTTL time.Duration
 
 	// ServerName is a name for the Redis of this client. It stands in log lines. A MultiLock that has locks of the
@@ -77,7 +74,7 @@ type Config struct {
 	// Acks says whether replicas must acknowledge an acquisition before it succeeds. Zero means what Redisson does.
 	Acks Acks
 
-	// AckReplicas is how many replicas AckRequired requires, at least 1. With other values of Acks it must be 0.
+	// AckReplicas is how many replicas AckRequired requires, at least 1. Without it, it must be 0.
 	AckReplicas int
 
 	// AckTimeout is how long an acquisition waits for replicas that do not acknowledge it. Redisson calls it

@@ -19,21 +19,26 @@ type Hold struct {
 	scope    *scope
 	Watchdog bool
 	reads    bool    // it shares its term with others that read
-	lapsed   bool    // it ended by a window, and counts until it is released; guarded by t.mu
-	told     bool    // the holder has been told of the loss by Release; guarded by t.mu
-	apart    bool    // it has been detached: see detach.go; guarded by t.mu
-	forming  bool    // one of several that are not all there yet: nobody works under it; guarded by t.mu
 	token    int64   // the fencing token; 0: it has none. It is set once, before anybody has the hold
 	own      *ownEnd // nil: it ends with its term
 
 	origin
 
 	// Guarded by t.mu.
+	phase
 	nesting
 	note     *string          // what the holder says that it is for; nil: nothing
 	err      error            // why it is over; nil while it is live
 	end      holdctx.Lazy     // what Context is made of
 	observer holdctx.Observer // of its end; nil: there is none, or it has been told
+}
+
+// A phase is how far a hold has come. It is guarded by term.mu.
+type phase struct {
+	forming bool // one of several that are not all there yet: nobody works under it
+	lapsed  bool // it ended by a window, and counts until it is released
+	told    bool // the holder has been told of the loss by Release
+	apart   bool // it has been detached: see detach.go
 }
 
 // An origin is how a hold was acquired.

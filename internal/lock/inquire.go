@@ -24,10 +24,9 @@ type inquiry struct {
 	at      time.Time // zero: not, or not any more
 }
 
-// inquireAt returns when the holder is to be asked; zero: not, or not any more. It is first called when the caller has
+// due returns when the holder is to be asked; zero: not, or not any more. It is first called when the caller has
 // to wait: one that does not wait pays nothing.
-func (p *waitParams) inquireAt(ctx context.Context) time.Time {
-	q := &p.inquiry
+func (q *inquiry) due(ctx context.Context, p *waitParams) time.Time {
 	if q.planned || q.never || p.lock == nil || p.lock.kind.pause != nil {
 		return q.at
 	}
@@ -53,11 +52,11 @@ func (p *waitParams) inquire(e *entry) {
 
 // rings has w woken when the holder is to be asked, or has it asked if that is now.
 func (p *waitParams) rings(ctx context.Context, w *waiter, now time.Time) {
-	e := p.line
+	e := p.ahead.entry
 	if e == nil || e.space == queueSpace { // there nobody knows whose lock it is
 		return
 	}
-	switch at := p.inquireAt(ctx); {
+	switch at := p.inquiry.due(ctx, p); {
 	case at.IsZero():
 	case now.Before(at):
 		w.wakeAt(at, now)
@@ -68,7 +67,7 @@ func (p *waitParams) rings(ctx context.Context, w *waiter, now time.Time) {
 
 // pause waits for d or for news, and says whether there was news.
 func (p *waitParams) pause(ctx context.Context, e *entry, d time.Duration) (woken bool, err error) {
-	if at := p.inquireAt(ctx); !at.IsZero() {
+	if at := p.inquiry.due(ctx, p); !at.IsZero() {
 		before := max(time.Until(at), 0)
 		switch {
 		case before > d:
@@ -87,7 +86,7 @@ func (p *waitParams) pause(ctx context.Context, e *entry, d time.Duration) (woke
 
 // await waits until a group is decided, as request.Wait does.
 func (g *readerGroup) await(ctx context.Context, p *waitParams, w request.Waiting, decided <-chan struct{}) error {
-	if at := p.inquireAt(ctx); !at.IsZero() {
+	if at := p.inquiry.due(ctx, p); !at.IsZero() {
 		first := w
 		first.Until = at
 		if _, err := request.Wait(ctx, p.c.Server, &first, decided); !errors.Is(err, request.ErrWaitOver) {

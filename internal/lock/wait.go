@@ -142,8 +142,7 @@ type waitParams struct {
 
 	key   string // of the lock
 	seen         // who had it when the caller last saw it
-	ahead seen   // and when those before the caller did
-	line  *entry // at whose gate the caller waits; nil: at none
+	ahead ahead  // those before the caller
 
 	silent func() error // why nobody can have it, if servers do not answer; nil: what has the key says so
 	denied error        // why the server refuses it to those before the caller; nil: it does not
@@ -158,6 +157,12 @@ type waitParams struct {
 	// refused is called when the lock turns out not to be free, and says whether anybody waits
 	// for it; may be nil: the caller does.
 	refused func(why error) bool
+}
+
+// An ahead is those who wait before a caller.
+type ahead struct {
+	seen         // who had the lock when they last saw it
+	entry *entry // at whose gate the caller waits behind them; nil: at none
 }
 
 // newWaitParams begins the waiting of a caller, unless that is a part of a longer one.
@@ -186,7 +191,7 @@ func (p *waitParams) asBusy(err error) error {
 			why = p.denied
 		}
 		if why == nil { // it had no time to ask
-			s = p.ahead
+			s = p.ahead.seen
 		}
 		err = request.During(why, err)
 	}
@@ -201,7 +206,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	if !o.Try {
 		o.asks.Over()
 		w := p.waiting(e, o)
-		p.line = e
+		p.ahead.entry = e
 		passed, in, err = p.lineUp(ctx, &e.gate, nil, &w, func(waited time.Duration) {
 			if t := e.current(); t != nil {
 				p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, t.site())
@@ -210,7 +215,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	}
 	if err == nil {
 		if passed == nil {
-			p.ahead = e.lastSeen()
+			p.ahead.seen = e.lastSeen()
 		}
 		return passed, nil
 	}
@@ -358,7 +363,7 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 
 // waitOver says whether a wait until then is over, or is in vain.
 func (p *waitParams) waitOver(until, now time.Time) bool {
-	return !until.IsZero() && (!now.Before(until) || p.line != nil && p.line.inVain(until))
+	return !until.IsZero() && (!now.Before(until) || p.ahead.entry != nil && p.ahead.entry.inVain(until))
 }
 
 // payOwed waits until this process owes nobody a turn, or has waited for long
