@@ -6,7 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"errors"
-	"html/template"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -42,7 +42,6 @@ const (
 // goroutines at a time.
 type Handler struct {
 	o     Options
-	pages *template.Template
 	watch *watch
 }
 
@@ -62,7 +61,7 @@ func newHandler(list lister, o Options) *Handler {
 	case o.Interval < leastInterval:
 		o.Interval = leastInterval
 	}
-	return &Handler{o: o, pages: parsed, watch: newWatch(list, o.Interval)}
+	return &Handler{o: o, watch: newWatch(list, o.Interval)}
 }
 
 // Close ends all open pages, and whatever is being asked. When it returns, the only goroutines of
@@ -73,8 +72,6 @@ func (h *Handler) Close() { h.watch.close() }
 
 //go:embed web
 var web embed.FS
-
-var parsed = template.Must(template.ParseFS(web, "web/*.html"))
 
 // The files that the pages load.
 var files = map[string]file{
@@ -165,13 +162,10 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, q query) {
 		unavailable(w, err)
 		return
 	}
-	var text bytes.Buffer
-	if err := h.pages.ExecuteTemplate(&text, "page.html", h.view(q)); err != nil {
-		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
-		return
-	}
+	var text writer
+	text.page(h.view(q))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(text.Bytes()) // a browser that is gone is told nothing
+	_, _ = io.WriteString(w, text.String()) // a browser that is gone is told nothing
 }
 
 // unavailable says why there is nothing.

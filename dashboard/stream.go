@@ -55,12 +55,9 @@ type sender struct {
 	sent  map[string]string
 }
 
-// changes is an event with the parts that are not as they were; empty if they cannot be made.
+// changes is an event with the parts that are not as they were.
 func (s *sender) changes(h *Handler, q query) string {
 	parts := h.parts(q)
-	if parts == nil {
-		return ""
-	}
 	for id, text := range parts {
 		if s.sent[id] == text {
 			delete(parts, id)
@@ -90,15 +87,13 @@ func (s *sender) send(text string) bool {
 	return err == nil
 }
 
-// parts are those of a page that change, by their ids; nil if one cannot be made.
+// parts are those of a page that change, by their ids.
 func (h *Handler) parts(q query) map[string]string {
-	view, parts := h.view(q), map[string]string{}
-	for _, id := range []string{"state", "time", "notes", "main"} {
-		var text strings.Builder
-		if err := h.pages.ExecuteTemplate(&text, id, view); err != nil {
-			return nil
-		}
-		parts[id] = text.String()
+	v, texts := h.view(q), make(map[string]string, len(parts))
+	for id, draw := range parts {
+		var w writer
+		draw(&w, v)
+		texts[id] = w.String()
 	}
-	return parts
+	return texts
 }
