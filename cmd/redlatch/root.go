@@ -88,12 +88,17 @@ All commands share these exit codes: 64 for a mistake in the command line, 65 if
 name belongs to something of another type, 69 if the server cannot be reached or
 refuses the user, 70 if something else went wrong with the server.`,
 		Args:          known,
-		Version:       buildVersion().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
+	// Cobra's own flag would print a template, and the linker keeps every method for what a template may call.
+	ownVersion := root.Flags().BoolP("version", "v", false, "print the version of redlatch")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *ownVersion {
+			return a.printVersion()
+		}
+		return cmd.Help()
+	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if a.mistaken = known(cmd, cmd.Flags().Args()); a.mistaken == nil {

@@ -45,14 +45,17 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		v := buildVersion()
 		if asJSON() {
-			return written(a.ui.json(v))
+			return written(a.ui.json(buildVersion()))
 		}
-		_, err := fmt.Fprintln(a.ui.out, v)
-		return written(err)
+		return a.printVersion()
 	}
 	return cmd
+}
+
+func (a *app) printVersion() error {
+	_, err := fmt.Fprintln(a.ui.out, buildVersion())
+	return written(err)
 }
 
 func (v versionJSON) String() string {
