@@ -1,10 +1,11 @@
-// Pictures takes the README's pictures of redlatch serve and redlatch top: the real program shows what real clients do
+// Pictures takes the README's pictures of redlatch demo, serve and top: the real program shows what real clients do
 // on a real server. make pictures runs it.
 //
 //	main.go      the order of things
 //	server.go    a Redis of its own
 //	play.go      the clients, and what they do
 //	terminal.go  a terminal for redlatch top, and what is on its screen
+//	record.go    a recording of redlatch demo on such a terminal, which plays in the page
 //	browser.go   a Chromium, which shows the pages and photographs both
 package main
 
@@ -62,12 +63,15 @@ func takeAll(ctx context.Context) (err error) {
 	}
 	defer stopServer()
 
-	program := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, redlatch, append(args, "--url", "redis://"+addr, "--interval", "1s")...)
+	bare := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, redlatch, args...)
 		cmd.Env = append(os.Environ(), "TZ=UTC", "LANG=C.UTF-8", "TERM=xterm-256color", "NO_COLOR=")
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = 10 * time.Second
 		return cmd
+	}
+	program := func(args ...string) *exec.Cmd {
+		return bare(append(args, "--url", "redis://"+addr, "--interval", "1s")...)
 	}
 	url, stopPages, err := serve(program("serve", "--listen", "127.0.0.1:0"))
 	if err != nil {
@@ -82,7 +86,7 @@ func takeAll(ctx context.Context) (err error) {
 	if err := b.open(url); err != nil { // pages see what happens while one of them is open
 		return err
 	}
-	top, err := newTerminal(program("top"))
+	top, err := newTerminal(program("top"), 14)
 	if err != nil {
 		return err
 	}
@@ -94,7 +98,7 @@ func takeAll(ctx context.Context) (err error) {
 		return err
 	}
 	images := filepath.Join(root, "docs", "images")
-	return errors.Join(photographPages(b, url, filepath.Join(images, "serve.png")), photographTop(ctx, b, top, filepath.Join(images, "top.png")))
+	return errors.Join(record(bare("demo"), filepath.Join(images, "demo.svg")), photographPages(b, url, filepath.Join(images, "serve.png")), photographTop(ctx, b, top, filepath.Join(images, "top.png")))
 }
 
 // serve starts redlatch serve, and returns the address that it prints.

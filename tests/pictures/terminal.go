@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	columns = 104
-	lines   = 14
+	columns   = 104
+	mostLines = 24
 )
 
 // A terminal is a pseudo-terminal with a program on it.
@@ -33,12 +33,12 @@ type terminal struct {
 	parser *ansi.Parser
 }
 
-func newTerminal(cmd *exec.Cmd) (*terminal, error) {
-	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: lines, Cols: columns})
+func newTerminal(cmd *exec.Cmd, lines int) (*terminal, error) {
+	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(lines), Cols: columns}) //nolint:gosec // at most mostLines
 	if err != nil {
 		return nil, err
 	}
-	t := &terminal{cmd: cmd, master: master, done: make(chan struct{}), screen: newScreen()}
+	t := &terminal{cmd: cmd, master: master, done: make(chan struct{}), screen: newScreen(lines)}
 	t.parser = t.screen.parser()
 	go func() {
 		defer close(t.done)
@@ -103,7 +103,8 @@ func (t *terminal) page() string {
 // A screen knows the sequences that redlatch top draws with, and notes any other as an error: what it shows is either
 // right or not shown.
 type screen struct {
-	cells       [lines][columns]cell
+	cells       [mostLines][columns]cell
+	lines       int // so many of them
 	line, col   int
 	top, bottom int // the lines that scroll: from top to before bottom
 	style       style
@@ -116,17 +117,17 @@ type cell struct {
 	style style
 }
 
-type style struct{ bold, faint, reverse, red bool }
+type style struct{ bold, faint, reverse, red, green bool }
 
-func newScreen() *screen {
-	s := &screen{bottom: lines}
+func newScreen(lines int) *screen {
+	s := &screen{lines: lines, bottom: lines}
 	s.erase(0, lines*columns)
 	return s
 }
 
 // erase makes cells blank, counted from the upper left corner.
 func (s *screen) erase(from, to int) {
-	for i := max(from, 0); i < min(to, lines*columns); i++ {
+	for i := max(from, 0); i < min(to, s.lines*columns); i++ {
 		s.cells[i/columns][i%columns] = cell{r: ' '}
 	}
 }
@@ -159,7 +160,7 @@ func (s *screen) feed() {
 	if s.line == s.bottom-1 {
 		s.scroll(1)
 	} else {
-		s.line = min(s.line+1, lines-1)
+		s.line = min(s.line+1, s.lines-1)
 	}
 }
 
@@ -211,6 +212,9 @@ func (s *screen) sequence(cmd ansi.Cmd, params ansi.Params) {
 	n = max(n, 1)
 	at := s.line*columns + min(s.col, columns-1)
 	switch final := cmd.Final(); {
+	case cmd.Prefix() == '?' && n == 1049: // another page, or back
+		s.erase(0, s.lines*columns)
+		s.to(0, 0)
 	case cmd.Prefix() != 0 || cmd.Intermediate() != 0: // modes and questions, which draw nothing
 	case strings.ContainsRune("hlcnt", rune(final)): // and these
 	case final == 'm':
@@ -236,10 +240,22 @@ func (s *screen) sequence(cmd ansi.Cmd, params ansi.Params) {
 		s.scroll(n)
 	case final == 'T':
 		s.scroll(-n)
+	case final == 'M', final == 'L': // as if only the lines from here on scrolled
+		if final == 'L' {
+			n = -n
+		}
+		top := s.top
+		s.top = s.line
+		s.scroll(n)
+		s.top = top
 	case final == 'r':
-		bottom, _, _ := params.Param(1, lines)
+		bottom, _, _ := params.Param(1, s.lines)
 		s.top, s.bottom = n-1, bottom
 		s.to(0, 0)
+	case final == 'P':
+		line := s.cells[s.line][:]
+		copy(line[min(s.col, columns):], line[min(s.col+n, columns):])
+		s.erase((s.line+1)*columns-n, (s.line+1)*columns)
 	case final == 'X':
 		s.erase(at, min(at+n, (s.line+1)*columns))
 	case final == 'b':
@@ -247,7 +263,7 @@ func (s *screen) sequence(cmd ansi.Cmd, params ansi.Params) {
 			s.print(s.lastPrinted)
 		}
 	case final == 'J', final == 'K':
-		from, to := 0, lines*columns
+		from, to := 0, s.lines*columns
 		if final == 'K' {
 			from, to = s.line*columns, (s.line+1)*columns
 		}
@@ -264,7 +280,7 @@ func (s *screen) sequence(cmd ansi.Cmd, params ansi.Params) {
 }
 
 func (s *screen) to(line, col int) {
-	s.line, s.col = min(max(line, 0), lines-1), min(max(col, 0), columns-1)
+	s.line, s.col = min(max(line, 0), s.lines-1), min(max(col, 0), columns-1)
 }
 
 // dress sets how the next letters look.
@@ -284,8 +300,8 @@ func (s *screen) dress(params ansi.Params) {
 			s.style.bold, s.style.faint = false, false
 		case 7, 27:
 			s.style.reverse = p == 7
-		case 31, 39:
-			s.style.red = p == 31
+		case 31, 32, 39:
+			s.style.red, s.style.green = p == 31, p == 32
 		default:
 			s.unknown("the style %d", p)
 		}
@@ -294,7 +310,7 @@ func (s *screen) dress(params ansi.Params) {
 
 func (s *screen) text() string {
 	var b strings.Builder
-	for _, line := range s.cells {
+	for _, line := range s.cells[:s.lines] {
 		for _, c := range line {
 			b.WriteRune(c.r)
 		}
@@ -312,6 +328,7 @@ pre { margin: 0; font: 14.6px/1.42 "DejaVu Sans Mono", monospace }
 .bold { font-weight: bold; color: #fff }
 .faint { color: #8d96a7 }
 .red { color: #ff8a80 }
+.green { color: #9ece6a }
 .reverse { background: #cfd8e8; color: #161a21; padding: 2px 0 }
 </style><main><header><i></i><i></i><i></i></header><pre>`
 
@@ -319,7 +336,7 @@ pre { margin: 0; font: 14.6px/1.42 "DejaVu Sans Mono", monospace }
 func (s *screen) html() string {
 	var b strings.Builder
 	b.WriteString(head)
-	for _, line := range s.cells {
+	for _, line := range s.cells[:s.lines] {
 		for from := 0; from < columns; {
 			to := from + 1
 			for to < columns && line[to].style == line[from].style {
@@ -339,7 +356,7 @@ func (s *screen) html() string {
 
 func (s style) classes() string {
 	var all []string
-	for class, on := range map[string]bool{"bold": s.bold, "faint": s.faint, "red": s.red, "reverse": s.reverse} {
+	for class, on := range map[string]bool{"bold": s.bold, "faint": s.faint, "red": s.red, "green": s.green, "reverse": s.reverse} {
 		if on {
 			all = append(all, class)
 		}
