@@ -7,12 +7,13 @@ import (
 	"testing"
 )
 
-// Every line of Go in the README stands in an Example, which is compiled, and every one of the recipes in their test, which
-// is run.
-func TestTheSnippetsOfThePagesAreCompiled(t *testing.T) {
+// What a reader copies from these pages is run, or is a whole program that is compiled: tests/pages compiles the snippets of all
+// pages.
+func TestTheSnippetsOfThePagesAreRun(t *testing.T) {
 	for page, files := range map[string][]string{
-		"README.md":       {"example_test.go", "dashboard/example_test.go", "redlatchgoredis/example_test.go", "redlatchotel/example_test.go", "redlatchprom/example_test.go"},
-		"docs/recipes.md": {"tests/locks/recipes_test.go"},
+		"README.md":          {"examples/first/main.go"},
+		"docs/quickstart.md": {"examples/quickstart/main.go", "examples/quickstart/main_test.go"},
+		"docs/recipes.md":    {"tests/locks/recipes_test.go"},
 	} {
 		lines := make(map[string]bool)
 		for _, file := range files {
