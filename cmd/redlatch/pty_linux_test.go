@@ -209,9 +209,10 @@ func TestTerminalTellsOfAWaitForPermits(t *testing.T) {
 		"waiting for pool: expirable semaphore, 0 of 1 free": {"semaphore", "acquire", "pool", "--lease", "10m"},
 		"waiting for api: rate limiter, 0 of 1 free":         {"rate", "take", "api"},
 	} {
-		term := onTerminal(t, r.command(append(args, "--wait", "3s")...))
+		term := onTerminal(t, r.command(append(args, "--wait", "20m")...)) // no less: the limiter would not wait in vain
 		term.says(text)
-		term.ends(1)
+		term.types(ctrlC)
+		term.wait()
 		if text := term.output(); strings.Contains(text, "unknown") {
 			t.Errorf("%q", text)
 		}
