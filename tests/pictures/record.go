@@ -35,7 +35,7 @@ func record(cmd *exec.Cmd, file string) error {
 	}
 	defer t.close()
 	var frames []frame
-	begun := time.Now()
+	var begun time.Time // when there was something to see
 	for over := false; !over; {
 		select {
 		case <-t.done:
@@ -48,7 +48,10 @@ func record(cmd *exec.Cmd, file string) error {
 		if err != nil {
 			return err
 		}
-		if n := len(frames); n == 0 || frames[n-1].svg != svg {
+		if len(frames) == 0 {
+			begun = time.Now()
+		}
+		if n := len(frames); svg != "" && (n == 0 || frames[n-1].svg != svg) {
 			frames = append(frames, frame{time.Since(begun), svg})
 		}
 	}
