@@ -172,9 +172,13 @@ bench: servers ## Measure, beside plain Redis and other libraries. Half an hour 
 	@cd tests && go run ./bench $(ARGS)
 
 .PHONY: pictures
-pictures: servers ## Take the README's pictures of redlatch top and serve anew, of the real program. Needs a Chromium, and installs it as root.
+pictures: servers ## Take the README's pictures of redlatch demo, top and serve anew, of the real program. Needs a Chromium, and installs it as root.
 	@scripts/chromium.sh
 	@cd tests && go run -trimpath ./pictures
+
+.PHONY: site
+site: ## Build the site of README and docs into .site/out. Needs Python 3; gets the generator by pip.
+	@scripts/site.sh
 
 .PHONY: lint
 lint: format tidy .tools/golangci-lint ## Check formatting and go.mod files, vet, and lint.
