@@ -182,7 +182,7 @@ site: ## Build the site of README and docs into .site/out. Needs Python 3; gets 
 
 .PHONY: lint
 lint: format tidy .tools/golangci-lint ## Check formatting and go.mod files, vet, and lint.
-	@for module in $(MODULES); do \
+	@for module in $(MODULES) tools/dist; do \
 		echo "lint $$module"; \
 		(cd $$module && "$(CURDIR)/.tools/golangci-lint" run ./...) || exit 1; \
 	done
