@@ -235,11 +235,12 @@ clean: ## Remove all that make has made, servers and tools included.
 	@echo "build $(@F)"
 	@go build -C tools -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/go.mod)"
 
-# The release's, at the versions of tools/dist/go.mod, which would make the linters' list twice as long.
+# The release's, at the versions of tools/dist/go.mod, which would make the linters' list twice as long. They are built without cgo,
+# because the list of what a program is made of has the checksum of the tool that wrote it.
 DIST_TOOLS := .tools/nfpm .tools/cyclonedx-gomod .tools/pack
 .tools/nfpm .tools/cyclonedx-gomod .tools/actionlint .tools/helm: tools/dist/go.mod tools/dist/go.sum
 	@echo "build $(@F)"
-	@go build -C tools/dist -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/dist/go.mod)"
+	@CGO_ENABLED=0 go build -C tools/dist -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/dist/go.mod)"
 
 .tools/pack: $(wildcard tools/dist/pack/*.go) tools/dist/go.mod tools/dist/go.sum
 	@go build -C tools/dist -trimpath -o "$(CURDIR)/$@" ./pack

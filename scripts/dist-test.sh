@@ -141,7 +141,7 @@ mkdir -p "$root/usr/lib/systemd/system" "$root/bin"
 cp -n /lib/systemd/system/{sysinit,basic,multi-user,shutdown,network,network-online}.target "$root/usr/lib/systemd/system"
 printf 'COMMAND=true\n' >"$root/etc/redlatch/nightly.env"
 verified=$(systemd-analyze verify --root="$root" --man=no --recursive-errors=yes redlatch-serve.service redlatch-run@nightly.service 2>&1) || die "systemd-analyze verify: $verified"
-[ -z "$verified" ] || say "systemd-analyze verify: $verified"
+[ -z "$verified" ] || die "systemd-analyze verify: $verified"
 for unit in redlatch-serve.service redlatch-run@.service; do
 	said=$(systemd-analyze security --offline=true --threshold=30 --no-pager "$root/usr/lib/systemd/system/$unit" 2>&1) || die "$unit is not hardened: $said"
 	say "$unit: $(tail -n 1 <<<"$said")"

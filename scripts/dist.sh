@@ -3,9 +3,9 @@
 # and Windows with what each is made of (CycloneDX), deb, rpm, an image, the chart, and SHA256SUMS. VERSION is such as
 # v0.1.0. It makes no tag here and pushes nothing. The tools are in .tools; make dist builds them.
 #
-# The bytes depend on the commit, VERSION, and the version of Go. All is built in a clone in another folder: there is the
-# tag by which the go command tells the binary its version, and nothing that is not committed. The time of all files is the
-# commit's.
+# The bytes depend on the commit, VERSION, the version of Go, and the kind of machine that builds. All is built in a clone
+# in another folder: there is the tag by which the go command tells the binary its version, and nothing that is not
+# committed. The time of all files is the commit's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
