@@ -360,7 +360,7 @@ func TestTheCodecIsCarried(t *testing.T) {
 		"codec: StringCodec":                                                                       "unknown",
 		"codec: 1":                                                                                 "unknown",
 		"codec: [a]":                                                                               "unknown",
-		"codec: !<hunter2.hunter2-2> {}":                                                     "unknown",
+		"codec: !<hunter2.hunter2-2> {}":                                                           "unknown",
 	} {
 		s, err := Parse([]byte("singleServerConfig: {address: 'redis://h:1'}\n"+text), nil)
 		if err != nil {

@@ -7,7 +7,8 @@ import (
 )
 
 // users are the pages for those who use the library, and have not read its code.
-var users = []string{"README.md", "docs/quickstart.md", "docs/choosing.md", "docs/recipes.md", "docs/migrating.md", "docs/faq.md", "docs/connect.md",
+var users = []string{
+	"README.md", "docs/install.md", "docs/quickstart.md", "docs/choosing.md", "docs/recipes.md", "docs/migrating.md", "docs/faq.md", "docs/connect.md",
 	"docs/production.md", "docs/security.md", "docs/cli.md", "docs/guarantees.md",
 }
 
@@ -47,7 +48,7 @@ func sentences(text string) (all []string) {
 }
 
 func words(sentence string) (n int) {
-	for _, w := range strings.Fields(sentence) {
+	for w := range strings.FieldsSeq(sentence) {
 		if hasWord.MatchString(w) {
 			n++
 		}

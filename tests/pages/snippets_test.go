@@ -164,7 +164,7 @@ func withGiven(source string) string {
 	b.WriteString(")\nvar (\n")
 	declares := make(map[string]bool)
 	if file, err := parser.ParseFile(token.NewFileSet(), "", source, 0); err == nil {
-		for name := range file.Scope.Objects { //nolint:staticcheck // names are enough
+		for name := range file.Scope.Objects {
 			declares[name] = true
 		}
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -33,10 +34,7 @@ func write(top, out string) error {
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
-	pages := make(map[string]string)
-	for from, to := range front {
-		pages[from] = to
-	}
+	pages := maps.Clone(front)
 	docs, err := filepath.Glob(filepath.Join(top, "docs", "*.md"))
 	if err != nil {
 		return err
