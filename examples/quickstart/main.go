@@ -66,10 +66,15 @@ func run(ctx context.Context, redisURL, addr string) error {
 	return errors.Join(server.Shutdown(ctx), locks.Shutdown(ctx))
 }
 
-// ship is the work that must not be done twice at a time.
+// ship is the work that must not be done twice at a time. It stops when its context ends.
 func ship(ctx context.Context, id string) error {
-	slog.InfoContext(ctx, "shipped", "order", id)
-	return nil
+	select {
+	case <-time.After(5 * time.Second):
+		slog.InfoContext(ctx, "shipped", "order", id)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func main() {

@@ -9,11 +9,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/redlatchtest"
 )
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // post asks for order 42 to be shipped, and returns the status of the answer.
 func post(routes http.Handler) int {

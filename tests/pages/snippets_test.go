@@ -205,3 +205,18 @@ var built = sync.OnceValues(func() (map[string]string, error) {
 	}
 	return files, nil
 })
+
+// The quickstart says to copy these two files. Nobody else may import what is internal here.
+func TestTheQuickstartCanBeCopied(t *testing.T) {
+	for _, name := range []string{"main.go", "main_test.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), "../../examples/quickstart/"+name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range file.Imports {
+			if strings.Contains(spec.Path.Value, "/internal/") {
+				t.Errorf("%s imports %s", name, spec.Path.Value)
+			}
+		}
+	}
+}
