@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	mostGroups = 100 // prefixes that have numbers of their own
+	mostGroups = 100 // prefixes that ever have numbers of their own
 	mostPrefix = 100 // bytes of one
 	// otherNames is the prefix of names that have none of these.
 	otherNames = "other"
@@ -24,7 +24,7 @@ type Metrics struct {
 	// Prefixes are those that have numbers of their own, instead. Of several that a name has, the longest counts.
 	Prefixes []string
 
-	known []string // what has numbers now, at most mostGroups
+	known []string // what has numbers now, at most mostGroups, and for ever
 }
 
 // A group is what a listing has under one prefix.
@@ -83,7 +83,8 @@ func (m *Metrics) prefixOf(name string) string {
 	return promtext.Clean(prefix) // so that no two are the same when they are shown
 }
 
-// groups counts a listing. A prefix that once had numbers keeps them, until another one needs the room.
+// groups counts a listing. A prefix that once had numbers keeps them. Prometheus keeps what it has ever read: if prefixes came
+// and went, it would have any number of them.
 func (m *Metrics) groups(l *Listing) map[string]*group {
 	found := map[string]*group{}
 	of := func(in map[string]*group, prefix string) *group {
@@ -118,16 +119,8 @@ func (m *Metrics) shown(found map[string]*group) []string {
 		return m.known
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(found)) {
-		switch {
-		case prefix == otherNames || slices.Contains(m.known, prefix):
-		case len(m.known) < mostGroups:
+		if prefix != otherNames && len(m.known) < mostGroups && !slices.Contains(m.known, prefix) {
 			m.known = append(m.known, prefix)
-		default:
-			idle := slices.IndexFunc(m.known, func(p string) bool { return found[p] == nil })
-			if idle < 0 {
-				return m.known
-			}
-			m.known[idle] = prefix
 		}
 	}
 	return m.known

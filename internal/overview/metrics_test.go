@@ -80,11 +80,11 @@ func TestMetricsAreBounded(t *testing.T) {
 	if n := strings.Count(page, "\nheld{"); n != mostGroups+1 {
 		t.Errorf("%d series", n)
 	}
-	// Those that are there keep their places. Who is not there any more makes room.
+	// All keep their places, also when they are not there any more.
 	some := &Listing{At: at(5), Asked: true, Locks: append(all.Locks[10:mostGroups:mostGroups], heldBy("a:1", "one"), heldBy("z:1", "one"))}
 	page = pageOf(&m, &hs, some)
-	hasLines(t, page, `held{prefix="a"} 1`, `held{prefix="z"} 1`, `held{prefix="p099"} 1`, `held{prefix="p009"} 0`)
-	if n := strings.Count(page, "\nheld{"); n != mostGroups {
+	hasLines(t, page, `held{prefix="other"} 2`, `held{prefix="p099"} 1`, `held{prefix="p009"} 0`)
+	if n := strings.Count(page, "\nheld{"); n != mostGroups+1 {
 		t.Errorf("%d series", n)
 	}
 	hostile := &Listing{At: at(10), Asked: true}
@@ -93,6 +93,28 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 	page = pageOf(&Metrics{}, &hs, hostile)
 	hasLines(t, page, `held{prefix="a\"}`+"\uFFFD"+`"} 2`, `held{prefix="b`+"\uFFFD"+`"} 2`, `held{prefix="other"} 2`, `held{prefix=""} 1`)
+}
+
+// Prometheus keeps each series that it has ever read: as many as names that come and go would have filled it.
+func TestPrefixesThatComeAndGoAreBounded(t *testing.T) {
+	t.Parallel()
+	var m Metrics
+	var hs Histories
+	ever := map[string]bool{}
+	for look := range 50 {
+		l := &Listing{At: at(look), Asked: true}
+		for i := range mostGroups {
+			l.Locks = append(l.Locks, heldBy(fmt.Sprintf("%d-%d:x", look, i), "one"))
+		}
+		for line := range strings.Lines(pageOf(&m, &hs, l)) {
+			if series, _, _ := strings.Cut(line, " "); strings.HasPrefix(line, "held{") {
+				ever[series] = true
+			}
+		}
+	}
+	if len(ever) != mostGroups+1 { // and those that count as other
+		t.Errorf("%d series", len(ever))
+	}
 }
 
 // A counter that falls, or counts again what was counted, raises an alert for nothing.
