@@ -210,7 +210,12 @@ func TestNamesAreText(t *testing.T) {
 		if one.Code != http.StatusOK {
 			t.Errorf("%q: %d", name, one.Code)
 		}
-		for _, text := range []string{page, one.Body.String()} {
+		filtered := get(t, h, "/?"+url.Values{"filter": {name}}.Encode())
+		if filtered.Code != http.StatusOK {
+			t.Errorf("a filter of %q: %d", name, filtered.Code)
+		}
+		none := get(t, h, "/?"+url.Values{"filter": {"none of " + name}}.Encode())
+		for _, text := range []string{page, one.Body.String(), filtered.Body.String(), none.Body.String()} {
 			for _, bad := range []string{"<script>", "<img", "onerror=alert(1)>", "<b>x", "\x1b", "\u202e", "\u200b", "\x00", "\xff"} {
 				if strings.Contains(text, bad) {
 					t.Errorf("%q is shown as %q", name, bad)

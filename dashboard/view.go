@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +48,16 @@ func asked(r *http.Request, lock bool) (query, error) {
 		q.order = overview.Orders[0]
 	}
 	return q, nil
+}
+
+// printable is a filter as a form shows it, which is sent again: without what cannot be printed.
+func printable(filter string) string {
+	return strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) || r == '\uFFFD' {
+			return -1
+		}
+		return r
+	}, filter)
 }
 
 // values are the query as it stands behind a question mark.
@@ -133,7 +144,7 @@ func (h *Handler) view(q query) *view {
 	defer t.mu.RUnlock()
 	v := &view{
 		Title: "Locks", Server: h.text(h.o.Server), Events: "events?" + q.values(), Interval: h.o.Interval.String(),
-		Refresh: max(1, int(h.o.Interval.Seconds())), Filter: q.filter, Sort: string(q.order),
+		Refresh: max(1, int(h.o.Interval.Seconds())), Filter: printable(q.filter), Sort: string(q.order),
 	}
 	h.addState(v, &t.last, t.fresh())
 	if t.last.Problem != "" {
