@@ -44,7 +44,7 @@ func (s *endpoint) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.tls.CertFile, "cert", "", "TLS: the client's certificate, in PEM")
 	f.StringVar(&s.tls.KeyFile, "key", "", "TLS: the client's key, in PEM")
 	f.StringVar(&s.tls.ServerName, "sni", "", "TLS: the name that the server's certificate must have, instead of the host")
-	f.Var(&s.outage, "outage", "how long to keep asking a server that does not answer; 0 gives up at once (default: 10s, or 3s for commands that only ask; ls, top, serve and doctor give up when they cannot connect)")
+	f.Var(&s.outage, "outage", "how long to keep asking a server that does not answer; 0 gives up at once (default: 10s, or 3s for commands that only ask; ls, top, serve and doctor give up when they cannot connect; elect and exporter never do)")
 	f.StringVar(&s.prefix, "prefix", os.Getenv("REDLATCH_PREFIX"), "what stands before each NAME in Redis: a program's Config.Prefix")
 	f.BoolVar(&s.any, "insecure", false, "TLS: do not verify the server's certificate")
 }
