@@ -87,6 +87,11 @@ func (c Change) String() string {
 const (
 	lookEvery = 500 * time.Millisecond // from one look at Redis to the next
 	askEvery  = 5 * time.Second        // from one question to the clients to the next
+	// nameWait is for how long a line is held back whose client is asked for its name: a client notes that a second or two
+	// after it first holds something, and answers once a second at most.
+	nameWait = 1200 * time.Millisecond
+	// mostSaid is of how many clients it is remembered what they have said so.
+	mostSaid = 1000
 	// mostLosses is how many losses are remembered as told: no more than the clients of a server tell of in an hour.
 	mostLosses = 4096
 	// lossAge is longer than a client tells of a loss.
@@ -99,7 +104,8 @@ const (
 // It does not see everything. It looks twice a second. What begins and ends between two looks is not seen: mostly so with
 // a lock that is held for a moment. A thread of Redisson that releases the lock and acquires it again between two looks
 // seems to have kept it. Who waits, and what was lost, only the clients know. Watch asks them every five seconds, as
-// Participants does. Redisson's clients do not say what they have lost, and of those that wait only those are counted that
+// Participants does. It asks them as well, once more, who a new holder is whose client is not known yet, and yields
+// that Change up to a second later. Redisson's clients do not say what they have lost, and of those that wait only those are counted that
 // listen. What clients say are claims. So Watch is for operators, dashboards and tests: no program should decide by it
 // whether it may go on, which only holding the lock says.
 //
@@ -112,7 +118,7 @@ const (
 // An error is yielded with a zero Change, once until a look is answered, and Watch goes on: an outage, when it has lasted
 // for redlatch.Config.OutageTimeout, and a key that is something else. The look that is answered begins with a ChangeBegins,
 // and what has changed meanwhile follows. If the user may not use the channels redlatch_ask and redlatch_answer, that
-// is such an error, too: then nobody is asked. Watch ends when ctx ends, without an error. It ends with an error if the name
+// is such an error, too: then nobody is asked for five minutes. Watch ends when ctx ends, without an error. It ends with an error if the name
 // cannot be used, and when the client is closed (redlatch.ErrClosed). When the loop is left, nothing is left behind.
 //
 // A look takes as many requests as Info. The question takes what Participants says, for one name.
@@ -124,7 +130,7 @@ func (a *Admin) Watch(ctx context.Context, name string) iter.Seq2[Change, error]
 			return
 		}
 		w := watch{
-			admin: a, name: name, key: key, began: time.Now(), waiting: -1, told: map[string]time.Time{},
+			admin: a, name: name, key: key, began: time.Now(), waiting: -1, told: map[string]time.Time{}, said: map[string]said{},
 			questions: questions{news: make(chan struct{}, 1)},
 		}
 		defer w.asking.Wait()
@@ -149,17 +155,19 @@ type watch struct {
 	stored  bool                 // those who wait stand in Redis
 	waiting int                  // how many; -1: not known
 	told    map[string]time.Time // when losses happened that have been told, by client and owner
+	said    map[string]said      // by client
 
 	questions
 }
 
 // questions are those to the clients. One is asked at a time, beside the looks: its answers take seconds.
 type questions struct {
-	asking  sync.WaitGroup
-	asked   time.Time     // when the clients were asked last
-	busy    bool          // they are being asked, or their answer was not read yet
-	refused bool          // the user may not ask them
-	news    chan struct{} // told when there is an answer
+	asking sync.WaitGroup
+	asked  time.Time     // when the clients were asked last
+	busy   bool          // they are being asked, or their answer was not read yet
+	quiet  time.Time     // until then they are not asked: the user may not
+	failed bool          // asking has failed, which has been told
+	news   chan struct{} // told when there is an answer
 
 	mu     sync.Mutex // guards what follows
 	answer *answer    // that is to be read; nil: there is none
@@ -253,8 +261,43 @@ func (w *watch) finished(changes []Change) []Change {
 	return changes
 }
 
-// introduce finds out who the holders are. It waits for that, for a second at most, if somebody holds now who did not.
+// said is who a client that has no note yet has said it is, when it was asked.
+type said struct {
+	by string // empty: nothing
+	at time.Time
+}
+
+// introduce finds out who the holders are. It waits for that, mostly for a second at most, if somebody holds now who did not.
 func (w *watch) introduce(ctx context.Context, now *Info) {
+	w.readNotes(ctx, now)
+	fresh := map[string]bool{}
+	nameless := func(each func(h *Holder)) {
+		for i := range now.Holders {
+			if h := &now.Holders[i]; h.Redlatch && h.By == "" && !wire.Kept(h.Owner) {
+				each(h)
+			}
+		}
+	}
+	nameless(func(h *Holder) {
+		s, asked := w.said[h.Client]
+		if s.by == "" && (!asked || time.Since(s.at) >= askEvery) && holderIn(&w.last, *h) == nil && len(fresh) < mostIntroduced {
+			fresh[h.Client] = true
+		}
+	})
+	if len(fresh) > 0 && time.Now().After(w.quiet) {
+		who := w.admin.client.Census.WhoAre(ctx, w.key, slices.Collect(maps.Keys(fresh)), nameWait)
+		for client := range fresh {
+			if len(w.said) >= mostSaid {
+				clear(w.said)
+			}
+			w.said[client] = said{who[client].String(), time.Now()}
+		}
+	}
+	nameless(func(h *Holder) { h.By = w.said[h.Client].by })
+}
+
+// readNotes reads what the holders' clients have noted that they are: at once, if somebody holds now who did not.
+func (w *watch) readNotes(ctx context.Context, now *Info) {
 	e := w.admin.client
 	if slices.ContainsFunc(now.Holders, func(h Holder) bool { return holderIn(&w.last, h) == nil }) {
 		introduce(ctx, e, now)
@@ -326,7 +369,7 @@ func stateOf(i *Info) state {
 
 // ask asks the clients, unless they have just been asked.
 func (w *watch) ask(ctx context.Context) {
-	if w.busy || w.refused || !w.asked.IsZero() && time.Since(w.asked) < askEvery {
+	if w.busy || time.Now().Before(w.quiet) || !w.asked.IsZero() && time.Since(w.asked) < askEvery {
 		return
 	}
 	w.busy, w.asked = true, time.Now()
@@ -356,9 +399,14 @@ func (w *watch) heard(context.Context) ([]Change, error) {
 	case errors.Is(a.err, redlatch.ErrUnavailable), errors.Is(a.err, redlatch.ErrClosed): // looking tells that
 		return nil, nil
 	case a.err != nil:
-		w.refused = true
-		return nil, a.err
+		w.quiet = time.Now().Add(census.RefusedFor(a.err))
+		if w.failed {
+			return nil, nil
+		}
+		w.failed = true
+		return nil, &census.UnaskedError{Err: a.err}
 	}
+	w.failed = false
 	changes, waiting := w.losses(&a.Participants), max(w.waiting, 0)
 	if !w.stored {
 		w.waiting = a.Others[w.name]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
@@ -41,7 +43,10 @@ If the server goes away, watch says so and waits for it.`,
 		defer stop()
 		begun := false
 		for change, err := range admin.New(client).Watch(ctx, args[0]) {
+			var unasked *census.UnaskedError
 			switch {
+			case errors.As(err, &unasked):
+				a.ui.note("who waits and what was lost is not known: %v%s", err, rightsHint(err))
 			case err != nil && !begun: // something is wrong with the command line, or with the user's rights
 				return a.serverFailure(err)
 			case err != nil:
@@ -59,6 +64,14 @@ If the server goes away, watch says so and waits for it.`,
 		return nil
 	}
 	return cmd
+}
+
+// rightsHint says what the user lacks, if that is what is wrong.
+func rightsHint(err error) string {
+	if replyCode(err) == "NOPERM" || lacksRight(err) {
+		return "; redlatch acl --watch prints the rights for that"
+	}
+	return ""
 }
 
 // A changeDocument is a change as JSON.

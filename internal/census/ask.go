@@ -90,33 +90,62 @@ func (a *Answers) heard() (n float64) {
 // Ask asks all clients, and looks whether Redis has what they say they hold. If ctx ends
 // before that, it returns what it has learnt, with the error.
 func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
+	ans := Answers{Expected: -1}
+	if err := k.gather(ctx, &ans, q, nil); err != nil {
+		return ans, err
+	}
+	err := k.check(ctx, &ans, q.Names)
+	ans.findWaits()
+	return ans, err
+}
+
+// WhoAre asks the clients that hold what has a name in Redis who they are, and returns what these say by their ids, as far as
+// they say it within the limit. It is for clients that have no note yet. A client that has just begun may not hear the first question.
+func (k *Census) WhoAre(ctx context.Context, name string, clients []string, limit time.Duration) map[string]Identity {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	who := map[string]Identity{}
+	for range 2 {
+		ans := Answers{Expected: -1}
+		err := k.gather(ctx, &ans, Question{Names: []string{name}}, clients)
+		for i := range ans.All {
+			if a := &ans.All[i]; slices.Contains(clients, a.Client) {
+				who[a.Client] = a.Identity
+			}
+		}
+		if err != nil || len(who) == len(clients) {
+			break
+		}
+		if _, err := request.Pause(ctx, k.server.Quit, nil, time.Time{}, deafAfter); err != nil {
+			break
+		}
+	}
+	return who
+}
+
+// gather asks all clients, and notes what they say. If only some of them matter, it waits for these.
+func (k *Census) gather(ctx context.Context, ans *Answers, q Question, matter []string) error {
 	f := filter{q.Glob, q.Names, q.Owners}
 	if err := f.check(); err != nil {
-		return Answers{Expected: -1}, err
+		return err
 	}
 	box := newInbox()
 	defer k.server.Driver.Subscribe(wire.Answers, false, box.hear)()
-	ans := Answers{Expected: -1}
 	if err := k.listens(ctx, box); err != nil {
-		return ans, err
+		return err
 	}
 	key := rand.Text()
 	text, _ := json.Marshal(question{V: version, Key: key, filter: f}) //nolint:errchkjson // strings and numbers always can
 	if len(text)+len(`,"spread":10000`) > mostQuestion {
-		return ans, errFilter
+		return errFilter
 	}
-	spread, err := k.publish(ctx, &ans, string(text[:len(text)-1]), q.Spread)
+	spread, err := k.publish(ctx, ans, string(text[:len(text)-1]), q.Spread)
 	if err != nil {
-		return ans, err
+		return err
 	}
-	err = k.collect(ctx, &ans, box, key, &f, time.Now().Add(spread+grace))
+	err = k.collect(ctx, ans, box, key, &f, time.Now().Add(spread+grace), matter)
 	ans.At = time.Now()
-	if err != nil {
-		return ans, err
-	}
-	err = k.check(ctx, &ans, q.Names)
-	ans.findWaits()
-	return ans, err
+	return err
 }
 
 var errDeaf = errors.New("the channels " + wire.Asked + " and " + wire.Answers + " cannot be heard")
@@ -150,6 +179,22 @@ func (k *Census) listens(ctx context.Context, box *inbox) error {
 		return &request.OutageError{Cause: errDeaf}
 	}
 	return err
+}
+
+// An UnaskedError is why a watch of a lock does not know what only clients know. It does know what Redis has.
+type UnaskedError struct{ Err error }
+
+func (e *UnaskedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *UnaskedError) Unwrap() error { return e.Err }
+
+// RefusedFor is for how long an error of Ask is believed: longer if it lasts until somebody acts, as that the user may not ask.
+func RefusedFor(err error) time.Duration {
+	if driver.Failure(err).Permanent() {
+		return refusedFor
+	}
+	return 0
 }
 
 // mayNot says of which channel it is that a server has refused to publish to it.
@@ -254,8 +299,8 @@ func (k *Census) keys(ctx context.Context) []string {
 	return keys
 }
 
-// collect reads answers until everybody has answered who listens, or end.
-func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, key string, f *filter, end time.Time) error {
+// collect reads answers until everybody has answered who listens, or all who matter, or end.
+func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, key string, f *filter, end time.Time, matter []string) error {
 	seen := map[string]bool{}
 	for {
 		texts, dropped := box.take()
@@ -263,7 +308,8 @@ func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, key stri
 		for _, text := range texts {
 			ans.add(text, key, f, seen)
 		}
-		if ans.Expected >= 0 && ans.heard() > float64(ans.Expected)-0.01 {
+		enough := len(matter) > 0 && !slices.ContainsFunc(matter, func(client string) bool { return !seen[client] })
+		if enough || ans.Expected >= 0 && ans.heard() > float64(ans.Expected)-0.01 {
 			return nil
 		}
 		if _, err := request.Await(ctx, k.server.Quit, box.news, end); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,16 +129,20 @@ func TestASlowWatcherMissesOnlyWhatIsOver(t *testing.T) {
 	})
 }
 
-// A user that may not ask the clients is told so, and still sees what Redis has.
+// A user that may not ask the clients is told so once, and still sees what Redis has. Who waits is seen again when the user may ask.
 func TestWatchWithoutTheRightToAskLooks(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
+		var may atomic.Bool
+		var asked atomic.Int32
 		watcher := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if s == "client.ask" {
+			if s == "client.ask" && !may.Load() {
+				asked.Add(1)
 				return driver.Reply{}, &driver.RunError{Outcome: driver.Refused, Code: "NOPERM", Err: errors.New("NOPERM no channel for you")}
 			}
 			return next()
 		}})
 		c, v := w.Client(redlatch.Config{}), view(w.T, watcher, "orders")
+		v.nameless = true // until there are notes
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if x := <-v.seen; x.err == nil || !strings.Contains(x.err.Error(), "NOPERM") || len(v.seen) > 0 {
@@ -149,6 +154,22 @@ func TestWatchWithoutTheRightToAskLooks(t *testing.T) {
 		}
 		w.Release(h)
 		v.wants("released", "released by "+h.ID())
+		time.Sleep(time.Hour)
+		v.wants("nothing is new")
+		if n := asked.Load(); n < 2 || n > 20 {
+			t.Errorf("the server has refused it %d times in an hour", n)
+		}
+		may.Store(true)
+		time.Sleep(6 * time.Minute)
+		v.nameless = false
+		h = w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders"))
+		waiter := locktest.Acquiring(c.Lock("orders"))
+		v.wants("it may ask", "acquired by "+h.ID(), "1 waiting")
+		w.Release(h)
+		next := w.Got(waiter)
+		v.wants("passed on", "released by "+h.ID(), "acquired by "+next.ID(), "0 waiting")
+		w.Release(next)
+		v.wants("free", "released by "+next.ID())
 		v.ends()
 	})
 }

@@ -27,6 +27,8 @@ type viewer struct {
 	stop func()
 	over <-chan bool
 	seen chan seen
+
+	nameless bool // it cannot know who the clients are
 }
 
 // seen is what it was given.
@@ -67,6 +69,9 @@ func (v *viewer) wants(what string, lines ...string) (last admin.Change) {
 			v.Fatalf("%s: %v", what, x.err)
 		}
 		last = x.Change
+		if x.Holder.Redlatch && x.Holder.By == "" && !v.nameless {
+			v.Errorf("%s: %s has no name", what, x)
+		}
 		x.Holder.By = ""
 		got = append(got, x.String())
 	}
@@ -94,6 +99,9 @@ func TestWatchSeesWhoHasALock(t *testing.T) {
 		v := view(w.T, watcher, "orders")
 		h := w.Acquire(bg, c.Lock("orders"))
 		change := v.wants("acquired", "acquired by "+h.ID())
+		if got, want := change.String(), fmt.Sprintf("acquired by billing@host-7 pid 4121 (owner %s)", h.ID()); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 		if change.Holder.Client != c.ID() || !change.Info.Held() || change.Info.Kind != redlatch.KindLock {
 			t.Errorf("%+v", change)
 		}
