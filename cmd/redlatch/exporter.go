@@ -63,7 +63,7 @@ of locks. Ctrl-C ends exporter, with 0.`,
 func (a *app) export(ctx context.Context, addr *net.TCPAddr, o *pageOptions, pattern string) error {
 	e := &exporter{app: a, o: o, pattern: pattern}
 	defer e.close()
-	err := e.connect(ctx)
+	err := e.try(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -92,6 +92,7 @@ type exporter struct {
 	o       *pageOptions
 	pattern string
 	live    atomic.Pointer[live]
+	why     atomic.Pointer[string] // there is none yet
 }
 
 // live are the metrics of a client.
@@ -117,16 +118,34 @@ func (e *exporter) connect(ctx context.Context) error {
 	return nil
 }
 
+// try is connect, and keeps for those who scrape why it has failed.
+func (e *exporter) try(ctx context.Context) error {
+	err := e.connect(ctx)
+	if err != nil {
+		why := "the server could not be asked yet: " + e.ui.safe(err.Error())
+		e.why.Store(&why)
+	}
+	return err
+}
+
+const (
+	connectAgain = time.Second      // after which a server that does not answer is tried again
+	mostRefused  = 30 * time.Second // after which one is that refuses, at the latest: servers count wrong passwords, and log them
+)
+
 // keepConnecting tries again until there is a client. What is wrong is told when it is something else.
 func (e *exporter) keepConnecting(ctx context.Context) {
-	said := ""
+	said, pause := "", connectAgain
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Second):
+		case <-time.After(pause):
 		}
-		err := e.connect(ctx)
+		err := e.try(ctx)
+		if pause = min(2*pause, mostRefused); isOutage(err) {
+			pause = connectAgain
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -146,7 +165,7 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", promtext.ContentType)
-	_, _ = io.WriteString(w, promtext.Page(overview.Down(&overview.Histories{}), "the server has not answered yet"))
+	_, _ = io.WriteString(w, promtext.Page(overview.Down(&overview.Histories{}), *e.why.Load()))
 }
 
 // endPages ends whatever is being asked for a scrape.

@@ -96,6 +96,10 @@ func TestAnExporterWaitsForItsServer(t *testing.T) {
 	until(t, url, "redlatch_server_up 0")
 	r.SetError("WRONGPASS invalid username-password pair") // somebody has to mend that, and may
 	j.says("WRONGPASS")
+	eventually(t, "why", func() bool {
+		_, text := fetch(t, url, "")
+		return strings.HasPrefix(text, "# the server could not be asked yet: ") && strings.Contains(text, "WRONGPASS")
+	}, j.output)
 	r.SetError("")
 	until(t, url, "redlatch_server_up 1")
 	j.signal(os.Interrupt)
