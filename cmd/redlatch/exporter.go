@@ -165,7 +165,7 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", promtext.ContentType)
-	_, _ = io.WriteString(w, promtext.Page(overview.Down(&overview.Histories{}), *e.why.Load()))
+	_, _ = io.WriteString(w, promtext.Page(overview.Down(&overview.Histories{}), *e.why.Load())) //nolint:gosec // it is no HTML
 }
 
 // endPages ends whatever is being asked for a scrape.
