@@ -57,7 +57,7 @@ type Holder struct {
 	TTL      time.Duration // for how long it still holds unless it renews, -1 for ever; less than Info.TTL where holders have leases of their own
 	Mode     string        // of a read-write lock: "read" or "write"
 	Value    string        // of a group lock: the value, if it is the asked lock's, else its hash in Redis
-	By       string        // the client's redlatch.Config.Identity, such as "billing@host-7 pid 4121"; only Info and LockInfo ask for it, and of at most 8 clients that it does not know yet; else empty
+	By       string        // the client's redlatch.Config.Identity, such as "billing@host-7 pid 4121"; only Info, LockInfo and Watch ask for it, and of at most 8 clients that it does not know yet; else empty
 	Since    time.Time     // since when, if the client that is asked has the lock itself; else zero: Participants asks the others
 	Renewed  bool          // with Since: the watchdog renews it
 	Note     string        // with Since: what the hold is for (redlatch.Hold.SetNote), in a form that can be printed
