@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
@@ -145,6 +146,108 @@ func TestATaskOfALeaderStopsWithItsTerm(t *testing.T) {
 		third := <-begun
 		w.OK(s.Shutdown())
 		w.WantErr(context.Cause(third), context.Canceled)
+		stop()
+		w.WantErr(<-ended, context.Canceled)
+	})
+}
+
+// The leadership was given up while tasks still stopped, so the next leader's jobs ran beside them.
+func TestTheNextLeaderWaitsForTheTasksOfTheLast(t *testing.T) {
+	for _, end := range []struct {
+		name string
+		term func(w *locktest.World, c *redlatch.Client, candidate *election.Candidate, stop func())
+	}{
+		{"its context ends", func(_ *locktest.World, _ *redlatch.Client, _ *election.Candidate, stop func()) { stop() }},
+		{"it resigns", func(w *locktest.World, _ *redlatch.Client, candidate *election.Candidate, _ func()) {
+			_, err := candidate.Resign(bg)
+			w.OK(err)
+		}},
+		{"its client is shut down", func(w *locktest.World, c *redlatch.Client, _ *election.Candidate, _ func()) { w.OK(c.Shutdown(bg)) }},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Client(redlatch.Config{})
+				candidate := election.New(c, "scheduler")
+				elector := redlatchgocron.NewElector(candidate)
+				ctx, stop := context.WithCancel(bg)
+				ended := locktest.Later(func() error { return elector.Run(ctx) })
+				synctest.Wait()
+				var running atomic.Int32
+				begun := make(chan struct{}, 1)
+				s := scheduledTask(w, 0, elector.Task(func(ctx context.Context) error {
+					running.Add(1)
+					begun <- struct{}{}
+					<-ctx.Done()
+					time.Sleep(5 * time.Second)
+					running.Add(-1)
+					return nil
+				}), nil, gocron.WithDistributedElector(elector))
+				<-begun
+
+				nextCtx, stopNext := context.WithCancel(bg)
+				led := make(chan int32, 1)
+				next := locktest.Later(func() error {
+					return election.New(w.Client(redlatch.Config{}), "scheduler").Run(nextCtx, func(ctx context.Context, _ int64) error {
+						led <- running.Load()
+						<-ctx.Done()
+						return nil
+					})
+				})
+				time.Sleep(time.Second)
+				go end.term(w, c, candidate, stop)
+				if n := <-led; n != 0 {
+					t.Errorf("the next leader begins beside %d tasks", n)
+				}
+				w.WantErr(elector.IsLeader(bg), redlatchgocron.ErrNotLeader)
+				w.OK(s.Shutdown())
+				stop()
+				<-ended
+				stopNext()
+				<-next
+			})
+		})
+	}
+}
+
+// A task that resigns would wait for itself, as the leadership is given up only after it has returned.
+func TestATaskThatResignsDoesNotWaitForItself(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		candidate := election.New(w.Client(redlatch.Config{}), "scheduler")
+		elector := redlatchgocron.NewElector(candidate)
+		ctx, stop := context.WithCancel(bg)
+		ended := locktest.Later(func() error { return elector.Run(ctx) })
+		synctest.Wait()
+		resigned := make(chan error, 1)
+		s := scheduledTask(w, 0, elector.Task(func(ctx context.Context) error {
+			_, err := candidate.Resign(ctx)
+			resigned <- err
+			return err
+		}), nil, gocron.WithDistributedElector(elector))
+		w.OK(<-resigned)
+		w.OK(s.Shutdown())
+		stop()
+		w.WantErr(<-ended, context.Canceled)
+	})
+}
+
+// A task that ignores its context must not keep its process from leading, once the leadership is lost.
+func TestATaskThatIgnoresItsContextDoesNotKeepALostTerm(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		elector := redlatchgocron.NewElector(election.New(redlatchtest.NewClient(w.T, redlatch.Config{}), "scheduler"))
+		ctx, stop := context.WithCancel(bg)
+		ended := locktest.Later(func() error { return elector.Run(ctx) })
+		synctest.Wait()
+		begun, end := make(chan context.Context, 1), make(chan struct{})
+		s := scheduledTask(w, 0, elector.Task(func(ctx context.Context) error {
+			begun <- ctx
+			<-end
+			return nil
+		}), nil, gocron.WithDistributedElector(elector))
+		redlatchtest.Lose(redlatch.HoldFrom(<-begun))
+		time.Sleep(10 * time.Second)
+		w.OK(elector.IsLeader(bg))
+		close(end)
+		w.OK(s.Shutdown())
 		stop()
 		w.WantErr(<-ended, context.Canceled)
 	})
