@@ -47,10 +47,10 @@ type Options struct {
 	// quote names, are left out.
 	Name func(name string) string
 	// MetricName returns what metrics show for the name. Empty means that they show no
-	// name. If MetricName is nil, metrics have no names, but for redlatch.leader, which has the
-	// names of elections then: a process stands in few. Each different name is a time
-	// series of its own for ever, so let it return only a few, such as "orders" for
-	// "orders:42".
+	// name. If MetricName is nil, metrics have no names, but for redlatch.leader: it has what Name
+	// returns for the names of elections, or these themselves if Name is nil, too. A process stands
+	// in few. Each different name is a time series of its own for ever, so let it return only a
+	// few, such as "orders" for "orders:42".
 	MetricName func(name string) string
 }
 
@@ -79,7 +79,7 @@ func New(opts Options, clients ...*redlatch.Client) (*Telemetry, error) {
 		opts.MeterProvider = otel.GetMeterProvider()
 	}
 	t := &Telemetry{opts: opts}
-	t.watched.electionName = text
+	t.watched.electionName = t.spanName
 	if opts.MetricName != nil {
 		t.watched.electionName = t.metricName
 	}

@@ -249,6 +249,9 @@ func TestWhoLeadsIsObserved(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		one, two := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
 		own := newBackend(w, redlatchotel.Options{}, one, two)
+		// Who sets Name keeps names in the process: an election's went out all the same.
+		masked := newBackend(w, redlatchotel.Options{Name: func(name string) string { return "election " + name[:1] }}, one, two)
+		hidden := newBackend(w, redlatchotel.Options{Name: func(string) string { return "" }}, one, two)
 		none := newBackend(w, redlatchotel.Options{MetricName: func(string) string { return "" }}, one, two)
 		want := func(b *backend, want map[string]int64) {
 			t.Helper()
@@ -267,6 +270,8 @@ func TestWhoLeadsIsObserved(t *testing.T) {
 		foreign := stand(w.Client(redlatch.Config{}), "a")
 		ends := []func(){stand(one, "a"), stand(two, "a"), stand(one, "b\xff")}
 		want(own, map[string]int64{"a": 0, "b\uFFFD": 1})
+		want(masked, map[string]int64{"election a": 0, "election b": 1})
+		want(hidden, map[string]int64{"": 1})
 		want(none, map[string]int64{"": 1})
 		ends[2]()
 		want(none, map[string]int64{"": 0})
