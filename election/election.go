@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/election"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -38,14 +39,26 @@ type Candidate struct {
 	standby time.Duration
 }
 
-// New returns a candidate for the election with this name, and asks nobody.
+// New returns a candidate for the election with this name, and asks nobody. With an option that is nil, every call of the
+// candidate that can fail does so (redlatch.ErrInvalid).
 func New(c *redlatch.Client, name string, opts ...Option) *Candidate {
 	engines := bridge.Open(c)
 	candidate := &Candidate{engines: engines, lock: engines.Locks.Numbered(engines.Server.Key(name))}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			candidate.refuse(invalid.Errorf("redlatch: option %d is nil; leave it out, or use Standby", i+1))
+			continue
+		}
 		opt.forCandidate(candidate)
 	}
 	return candidate
+}
+
+// refuse has every call of the candidate fail, unless its name is wrong already.
+func (c *Candidate) refuse(err error) {
+	if c.lock.Err() == nil {
+		c.lock.Refuse(err)
+	}
 }
 
 // Name returns the election's name.

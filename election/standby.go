@@ -39,8 +39,8 @@ type standby time.Duration
 func Standby(d time.Duration) Option { return standby(d) }
 
 func (d standby) forCandidate(c *Candidate) {
-	if d < 0 && c.lock.Err() == nil {
-		c.lock.Refuse(invalid.Errorf("redlatch: a standby of %v; it must not be negative, and 0 is none", time.Duration(d)))
+	if d < 0 {
+		c.refuse(invalid.Errorf("redlatch: a standby of %v; it must not be negative, and 0 is none", time.Duration(d)))
 	}
 	c.standby = time.Duration(d)
 }

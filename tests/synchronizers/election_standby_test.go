@@ -255,6 +255,29 @@ func TestAStandbyOutlastsAnOutageAndIsHeardOf(t *testing.T) {
 	})
 }
 
+// An option that is nil was a panic, and not an error as for a lock.
+func TestAnElectionRefusesAnOptionThatIsNil(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		for _, e := range []*election.Candidate{
+			election.New(c, name, nil),
+			election.New(c, name, election.Standby(time.Second), nil, election.Standby(0)),
+		} {
+			w.WantErr(e.Run(bg, func(context.Context, int64) error { panic("it leads") }), redlatch.ErrInvalid)
+			_, err := e.Resign(bg)
+			w.WantErr(err, redlatch.ErrInvalid)
+			_, err = e.Leader(bg)
+			w.WantErr(err, redlatch.ErrInvalid)
+			for _, err := range e.Observe(bg) {
+				w.WantErr(err, redlatch.ErrInvalid)
+			}
+			if _, leading := e.Leading(); leading || e.Name() != name {
+				t.Errorf("%q leads: %v", e.Name(), leading)
+			}
+		}
+	})
+}
+
 func TestAStandbyEndsWithItsClient(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		leader := stand(w, redlatch.Config{}, nil)
