@@ -164,8 +164,8 @@ func (c *Client) campaign(ctx context.Context, of lock.Spec, once bool, at calls
 // returns nil if the client can acquire and keep locks, as far as it can tell: the server may be full, or a replica.
 //
 // Else the error joins a sentence for each of these: the server has not answered one request before ctx ended, or in
-// Config.OutageTimeout (ErrUnavailable), or it refuses that; renewals are late, by a sixth of a lease; subscriptions
-// have been missing for 3 seconds. Of a cluster one node is asked. It is ErrClosed once Close or Shutdown begins.
+// Config.OutageTimeout (ErrUnavailable), or it refuses that; renewals are late, by a sixth of a lease; it answers,
+// and subscriptions have been missing for 3 seconds. Of a cluster one node is asked. It is ErrClosed once Close or Shutdown begins.
 func (c *Client) Healthy(ctx context.Context) error {
 	switch {
 	case ctx == nil:

@@ -2,19 +2,26 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
-// probeTime is how long an answer may take. Kubernetes waits for a second unless it is told otherwise.
-const probeTime = 800 * time.Millisecond
+// probeTime is how long an answer may take. Kubernetes waits for a second unless it is told otherwise. The server has a
+// little less, so that a driver that heeds its context can say what is wrong.
+const (
+	probeTime  = 800 * time.Millisecond
+	serverTime = probeTime - 50*time.Millisecond
+)
 
 // Health returns a handler for readiness probes: the status is 200 with "ok" if redlatch.Client.Healthy returns nil, and
-// else 503 with what is wrong, a line for each sentence. It answers within 0.8 seconds, and within a request to the server.
+// else 503 with what is wrong, a line for each sentence. It answers after 0.8 seconds at the latest, also if the driver
+// returns later, and then with 503. It asks the server once at a time: a probe that comes meanwhile gets the same answer.
 //
 // It is not for liveness probes. A process that is restarted in an outage gives up its holds, and most holds would have
 // outlived the outage.
@@ -22,6 +29,7 @@ const probeTime = 800 * time.Millisecond
 // The handler has no authentication of its own. An error may name servers and users, so mount the handler where only the
 // platform reaches it. mask is as Options.Mask; nil hides nothing.
 func Health(client *redlatch.Client, mask func(text string) string) http.Handler {
+	asked := &prober{client: client}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
 		head.Set("Content-Type", "text/plain; charset=utf-8")
@@ -35,7 +43,7 @@ func Health(client *redlatch.Client, mask func(text string) string) http.Handler
 		ctx, cancel := context.WithTimeout(r.Context(), probeTime)
 		defer cancel()
 		text := "ok"
-		if err := client.Healthy(ctx); err != nil {
+		if err := asked.healthy(ctx); err != nil {
 			if text = err.Error(); mask != nil {
 				text = mask(text)
 			}
@@ -45,4 +53,52 @@ func Health(client *redlatch.Client, mask func(text string) string) http.Handler
 			_, _ = w.Write([]byte(overview.Printable(line) + "\n")) // a probe that is gone is told nothing
 		}
 	})
+}
+
+// A prober asks a client whether it is healthy, once at a time.
+type prober struct {
+	client *redlatch.Client
+
+	mu  sync.Mutex
+	now *verdict // that is still to come; nil: nobody asks
+}
+
+// A verdict is what Client.Healthy returns.
+type verdict struct {
+	come chan struct{} // closed when err is set
+	err  error
+}
+
+// healthy returns what Client.Healthy returns, or an error when ctx ends before: not every driver returns in time when
+// the server is silent.
+func (p *prober) healthy(ctx context.Context) error {
+	v := p.ask(ctx)
+	select {
+	case <-v.come:
+		return v.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: no answer in time", redlatch.ErrUnavailable)
+	}
+}
+
+// ask returns the verdict that is to come, and asks for one if nobody does. It does not end with ctx, as others may
+// share it.
+func (p *prober) ask(ctx context.Context) *verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now != nil {
+		return p.now
+	}
+	v := &verdict{come: make(chan struct{})}
+	p.now = v
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTime)
+		defer cancel()
+		v.err = p.client.Healthy(ctx)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.now = nil
+		close(v.come)
+	}()
+	return v
 }

@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,14 +14,14 @@ import (
 const unsubscribed = LongestAttempt
 
 // Healthy asks a server for an answer, with a script that uses no key and no command, and returns why there was none,
-// or which subscriptions are missing.
+// or which subscriptions are missing. Without an answer the latter says nothing of the user's rights, and is nil.
 func Healthy(ctx context.Context, s *Server) (answer, subscriptions error) {
 	ask := s.Question(lua.LockTTLs, nil)
 	_, answer = ask.Run(ctx)
 	if ended, cause := GaveUp(answer); ended {
 		answer = &OutageError{Cause: ErrNoAnswer, Ended: cause}
 	}
-	if d, ok := s.Driver.(driver.Subscriber); ok {
+	if d, ok := s.Driver.(driver.Subscriber); ok && !errors.Is(answer, ErrUnavailable) {
 		subscriptions = missing(d.Unconfirmed(unsubscribed))
 	}
 	return answer, subscriptions
