@@ -177,7 +177,11 @@ func (c *configJSON) rows() [][]string {
 	add("timeout", milliseconds(c.Timeout))
 	add("watchdog", milliseconds(c.Watchdog))
 	add("fair lock wait", milliseconds(c.FairLockWait))
-	add("codec", c.Codec)
+	if codec := c.Codec; wire.PlainCodec(codec) {
+		add("codec", codec)
+	} else {
+		add("codec", codec+" (run --group is refused with it)")
+	}
 	if c.Mode == connect.Cluster.String() {
 		add("pubsub", c.PubSub)
 	}

@@ -23,7 +23,7 @@ func (c *Locks) Group(key string, names []string) Spec {
 	switch {
 	case l.err != nil:
 	case !wire.PlainCodec(c.Codec):
-		l.err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", l.Name(), c.Codec)
+		l.err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so under codec in Redisson's file (codec: !<org.redisson.client.codec.StringCodec> {}), or in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", l.Name(), c.Codec)
 	case len(g.names) == 0:
 		l.err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", l.Name())
 	}
