@@ -199,6 +199,7 @@ func TestTheNextLeaderWaitsForTheTasksOfTheLast(t *testing.T) {
 					t.Errorf("the next leader begins beside %d tasks", n)
 				}
 				w.WantErr(elector.IsLeader(bg), redlatchgocron.ErrNotLeader)
+				time.Sleep(10 * time.Second) // also a task that runs beside the next leader has returned
 				w.OK(s.Shutdown())
 				stop()
 				<-ended
