@@ -1,0 +1,39 @@
+// Package sim plays clients, servers and the network between them in fake time, breaks all of it by chance, and checks what the workers
+// of the clients believed meanwhile. What chance decides follows from a seed.
+//
+// A world has three processes of three workers each. They want two objects of one type: lock, nonreentrant, fenced, fair, readwrite,
+// multi, striped, spin, permits (of semaphore.Expirable) or election. They wait, try, acquire again within what they hold, extend, give
+// up and release. For a minute two faults act at a time. Then it is calm, and all that is left has to come right.
+//
+// The server is the embedded one, with the real scripts. It is called without sockets, so that nothing but fake time passes.
+//
+// # What goes wrong
+//
+//   - All the time, on the links that chance chooses: requests and replies are lost, requests are executed up to 20 seconds late,
+//     replies come when nobody waits for them any more, and messages are lost, late or come twice. The server's clock is up to 2 % fast
+//     or slow.
+//   - To a process: its link is cut, one way or both; it stands still, as far as others see, for longer than a lease; its connections
+//     break; it is killed, and another one begins.
+//   - To the server, which keeps its data: a restart, CLIENT PAUSE, a clock that is set back, OOM, MISCONF, LOADING, BUSY, READONLY,
+//     NOSCRIPT.
+//   - To the data: a restart without any, or with older data; a failover to a replica that lags; one in which the old primary still
+//     answers some processes; eviction; a clock that is set ahead.
+//
+// What cannot be shown here: a process of which the code stands still, too; a client's clock that is stepped, because a bubble of fake
+// time has one clock; a request that is executed twice; a cluster, and slots that move; replicas that are waited for (Acks). Several
+// servers (RedLock), MaxHold, detached holds, force release and Shutdown are not played yet. When its clock is set back, the embedded
+// server keeps what is left of a TTL, where Redis makes it longer.
+//
+// # What is checked
+//
+//   - No two trust that they have what one may have, or more permits than there are. A loss of data opens a window for the holds that
+//     it may have taken away, which their leases bound. Everything else counts.
+//   - A hold that ends by its window ends while the server still has it.
+//   - A hold is told that it is gone only after a loss of data, and so is a release.
+//   - Tokens and terms rise, unless data was lost between.
+//   - Whoever waits gets it, once nothing goes wrong any more: all workers end, and then each process can have all of each object.
+//   - At the end nothing is left: no key but those that have to stay, no subscription, no goroutine. Close succeeds.
+//
+// Package replay plays it in a machine in which all follows from the seed, the order of goroutines too. A test here has the faults of a
+// seed, but other goroutines may be first. So make sim finds what it can replay.
+package sim

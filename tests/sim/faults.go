@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// lanes is how many faults act at a time. A fault lasts for less than longest.
+const (
+	lanes   = 2
+	longest = 12 * time.Second
+)
+
+// A fault is one thing that goes wrong, with all that chance decides of it: to leave one out changes nothing of the others.
+type fault struct {
+	number int // by which Plan.Skip knows it
+	what   string
+	after  time.Duration // the one before it in its lane
+	lasts  time.Duration
+	victim int // of the processes that live then
+	side   int
+	own    *chance
+}
+
+// Faults are what can go wrong for a while, or at a moment.
+func Faults() []string {
+	return []string{
+		"cut", "stall", "break", "kill", // of one process and its link
+		"restart", "pause", "back", "full", "readonly disk", "loading", "busy", "replica", "no script", // the server, which keeps its data
+		"wipe", "older", "failover", "split", "evict", "ahead", // the server loses data
+	}
+}
+
+// schedule returns the faults of a lane.
+func (w *world) schedule(lane int) (all []fault) {
+	draw := newChance(w.Seed, uint64(1000*slices.Index(Types(), w.Type)+10+lane)) // each type has faults of its own
+	menu := w.Faults
+	for at := time.Duration(0); at < w.Trouble && len(menu) > 0; {
+		n := lane*1000 + len(all)
+		f := fault{
+			number: n, what: menu[draw.n(len(menu))], after: 200*time.Millisecond + draw.upTo(9*time.Second), lasts: draw.upTo(longest),
+			victim: draw.n(1000), side: draw.n(3), own: newChance(w.Seed, uint64(1_000_000+n)),
+		}
+		at += f.after + f.lasts
+		all = append(all, f)
+	}
+	return all
+}
+
+// trouble makes the faults of a lane, one after the other.
+func (w *world) trouble(lane int) {
+	for _, f := range w.schedule(lane) {
+		time.Sleep(f.after)
+		if w.now() >= w.Trouble {
+			return
+		}
+		ends := time.After(f.lasts)
+		if !slices.Contains(w.Skip, f.number) {
+			w.trace("FAULT %d: %s for %v, process %d, side %d", f.number, f.what, f.lasts, w.victim(f).number, f.side)
+			w.strike(f)
+		}
+		<-ends
+	}
+}
+
+func (w *world) victim(f fault) *process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.living[f.victim%len(w.living)]
+}
+
+// strike makes a fault.
+func (w *world) strike(f fault) {
+	w.mu.Lock()
+	w.struck[f.what]++
+	w.mu.Unlock()
+	p, until := w.victim(f), time.Now().Add(f.lasts)
+	switch f.what {
+	case "cut": // one way, the other, or both: nothing says so
+		p.link.set(func() {
+			if f.side != 0 {
+				p.link.toDeaf = until
+			}
+			if f.side != 1 {
+				p.link.deaf = until
+			}
+		})
+	case "stall":
+		p.link.set(func() { p.link.stands = until })
+	case "break":
+		p.link.reconnect(nil)
+	case "kill":
+		w.kill(p)
+		w.spawn()
+	default:
+		w.turn <- struct{}{} // one at a time: each is about the server that is the primary then
+		w.strikeServer(f, until)
+		<-w.turn
+	}
+}
+
+func (w *world) strikeServer(f fault, until time.Time) {
+	s := w.primary()
+	ill := func(a ailment) { s.set(func() { s.trial, s.until = a, until }) }
+	short := min(f.lasts, 2*time.Second)
+	switch f.what {
+	case "restart":
+		w.restart(s, short, func() {})
+	case "pause":
+		s.set(func() { s.paused = until })
+	case "back":
+		s.step(-f.lasts)
+	case "full":
+		ill(noMemory)
+	case "readonly disk":
+		ill(noDisk)
+	case "loading":
+		ill(loading)
+	case "busy":
+		ill(busy)
+	case "replica":
+		ill(readOnly)
+	case "no script":
+		ill(noScript)
+	case "wipe":
+		over := w.lose(f.what, "")
+		w.restart(s, short, func() { s.load(snapshot{}) })
+		over()
+	case "older":
+		over, was := w.lose(f.what, ""), s.snapshot()
+		time.Sleep(f.own.upTo(time.Second))
+		w.restart(s, short, func() { s.load(was) })
+		over()
+	case "failover":
+		w.failover(s, f, short, 0)
+	case "split":
+		w.failover(s, f, 0, 3*time.Second)
+	case "evict":
+		name := object(f.side % objects)
+		if w.Type == "striped" {
+			over := w.lose(f.what, "")
+			s.evict("orders")
+			over()
+			return
+		}
+		over := w.lose(f.what, name)
+		s.evict(name)
+		over()
+	case "ahead":
+		over := w.lose(f.what, "")
+		s.step(f.lasts)
+		over()
+	default:
+		panic("no fault " + f.what)
+	}
+}
+
+// restart ends the server, and begins it again.
+func (w *world) restart(s *node, d time.Duration, change func()) {
+	s.set(func() { s.down, s.epoch = true, s.epoch+1 })
+	time.Sleep(d)
+	change()
+	s.set(func() { s.down = false })
+	for _, p := range w.alive() {
+		p.link.reconnect(nil)
+	}
+}
+
+// failover makes a replica the primary, that lacks what the primary has got in the last second. Without split nobody reaches a server
+// for some time. With it, processes learn of the new primary one by one, while the old one still answers.
+func (w *world) failover(old *node, f fault, down, split time.Duration) {
+	over := w.lose(f.what, "")
+	defer over()
+	was := old.snapshot()
+	time.Sleep(f.own.upTo(time.Second))
+	end := func() { old.set(func() { old.down, old.epoch = true, old.epoch+1 }) }
+	if split == 0 {
+		end()
+		time.Sleep(down)
+	}
+	next := old.successor()
+	next.load(was)
+	w.mu.Lock()
+	w.nodes = append(w.nodes, next)
+	w.mu.Unlock()
+	var learnt []time.Duration
+	all := w.alive()
+	for range all {
+		learnt = append(learnt, f.own.upTo(split+1))
+	}
+	for d := time.Duration(0); len(all) > 0; d += 10 * time.Millisecond {
+		for i := 0; i < len(all); {
+			if learnt[i] > d {
+				i++
+				continue
+			}
+			all[i].link.reconnect(next)
+			all, learnt = slices.Delete(all, i, i+1), slices.Delete(learnt, i, i+1)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	end()
+	for _, p := range w.alive() { // those that were born meanwhile began with the new one, or the old
+		p.link.set(func() { p.link.at = next })
+	}
+}
+
+// calm ends all trouble.
+func (w *world) calm() {
+	for _, p := range w.alive() {
+		p.link.set(func() {
+			p.link.air = weather{}
+			p.link.toDeaf, p.link.deaf, p.link.stands = time.Time{}, time.Time{}, time.Time{}
+		})
+	}
+	s := w.primary()
+	s.set(func() { s.paused, s.until = time.Time{}, time.Time{} })
+}

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A footing is what the claims of one id rest on. A hold can have its id from another one of its process: the server has confirmed
+// nothing for itself.
+type footing struct {
+	asked   time.Duration // when the first of them was asked for
+	longest time.Duration // for which the server may have confirmed one of them
+}
+
+// A claim is one time for which a worker took something to be its own: from when its call returned until the worker gave it up,
+// could know that it was lost, or died with its process.
+type claim struct {
+	resource string
+	id       string // in the server
+	weight   int    // of the resource's capacity
+	process  int
+	nest     int  // those of one nest count once
+	inner    bool // another of the nest is around it
+	token    int64
+	lease    time.Duration
+	*footing
+
+	call, from, to time.Duration // since the beginning; to is negative while it lasts
+	how            string        // it ended
+}
+
+// A loss is a time in which a server lost, or may lose, what it had stored, because a fault made it.
+type loss struct {
+	what     string
+	resource string // "": all
+	from, to time.Duration
+}
+
+// forever is when a loss ends that has not ended yet.
+const forever = time.Duration(1<<63 - 1)
+
+// hits says whether a loss may have taken c away, which lasts until then.
+func (l loss) hits(c *claim, until time.Duration) bool {
+	return (l.resource == "" || l.resource == c.resource) && c.asked <= l.to && l.from <= until
+}
+
+// excuses returns how long after the loss c can be taken for its worker's own: nothing confirms it any more.
+func (l loss) excuses(c *claim) time.Duration {
+	if l.to == forever {
+		return forever
+	}
+	return l.to + c.longest
+}
+
+// A history is what has happened, and what of it was wrong.
+type history struct {
+	mu       sync.Mutex
+	start    time.Time
+	capacity int // of each resource
+	claims   []*claim
+	losses   []*loss
+	wrong    []string
+	lost     int                    // holds
+	footings map[[2]string]*footing // by resource and id
+	traced   bool
+	log      []string
+}
+
+func (h *history) now() time.Duration { return time.Since(h.start) }
+
+// trace notes what a reader of a replay wants to know.
+func (h *history) trace(format string, args ...any) {
+	if !h.traced {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.traceLocked(format, args...)
+}
+
+func (h *history) traceLocked(format string, args ...any) {
+	if h.traced {
+		h.log = append(h.log, stamp(h.now())+fmt.Sprintf(format, args...))
+	}
+}
+
+func stamp(d time.Duration) string { return fmt.Sprintf("%11.6f ", d.Seconds()) }
+
+// fail notes what must not be.
+func (h *history) fail(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failLocked(h.now(), format, args...)
+}
+
+func (h *history) failLocked(at time.Duration, format string, args ...any) {
+	text := stamp(at) + fmt.Sprintf(format, args...)
+	h.wrong = append(h.wrong, text)
+	if h.traced {
+		h.log = append(h.log, text+" WRONG")
+	}
+}
+
+// lose notes that a loss begins. The caller calls over when nothing can be lost by it any more.
+func (h *history) lose(what, resource string) (over func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := &loss{what: what, resource: resource, from: h.now(), to: forever}
+	h.losses = append(h.losses, l)
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		l.to = h.now()
+	}
+}
+
+// begin notes claims that one hold makes.
+func (h *history) begin(all []*claim) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range all {
+		c.from, c.to = h.now(), -1
+		id := [2]string{c.resource, c.id}
+		if h.footings[id] == nil {
+			h.footings[id] = &footing{asked: c.call}
+		}
+		c.footing = h.footings[id]
+		c.asked, c.longest = min(c.asked, c.call), max(c.longest, c.lease)
+		h.claims = append(h.claims, c)
+		h.traceLocked("process %d has %s as %s, nest %d, weight %d, token %d, lease %v", c.process, c.resource, c.id, c.nest, c.weight, c.token, c.lease)
+	}
+}
+
+// end notes how claims of one hold end, unless they have ended.
+func (h *history) end(all []*claim, how string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range all {
+		if c.to < 0 {
+			c.to, c.how = h.now(), how
+			h.traceLocked("process %d ends %s as %s: %s", c.process, c.resource, c.id, how)
+		}
+	}
+}
+
+// lengthen notes that a hold may be trusted for longer from now on.
+func (h *history) lengthen(all []*claim, lease time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range all {
+		c.longest = max(c.longest, lease)
+	}
+}
+
+// told notes that a worker is told that it has lost something, and checks that at this very moment: what was gone needs a loss,
+// and what ended by its window must still be the worker's, as the server sees it.
+func (h *history) told(all []*claim, err *redlatch.LostError, has func(c *claim) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost++
+	for _, c := range all {
+		if c.to >= 0 || err.Name != c.resource {
+			continue
+		}
+		now, excused := h.now(), false
+		for _, l := range h.losses {
+			excused = excused || l.hits(c, now) && now <= l.excuses(c)
+		}
+		switch {
+		case excused:
+		case err.Reason == redlatch.LostGone:
+			h.failLocked(now, "process %d is told that %s as %s is gone, and nothing took it away", c.process, c.resource, c.id)
+		case !has(c):
+			h.failLocked(now, "process %d is told that %s as %s ends (%s), and the server has let go of it before", c.process, c.resource, c.id, err.Reason)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
+	"github.com/redlatch/redlatch/redisson"
+	"github.com/redlatch/redlatch/semaphore"
+)
+
+const (
+	objects  = 2 // resources
+	permits  = 3
+	readers  = 1000 // more than there are: what a writer weighs
+	maxLease = 8 * time.Second
+	tokens   = "redisson_lock_token:" // how the keys begin that number tokens
+)
+
+// A choice is what a worker wants next.
+type choice struct {
+	lock   *redlatch.Lock       // nil: permits
+	of     *semaphore.Expirable // of which weight permits are wanted
+	weight int                  // 0: as the whole is
+	lease  time.Duration        // 0: the watchdog's
+	nests  bool                 // it can be acquired again, under itself
+	once   bool                 // to acquire it again is refused
+}
+
+func (x choice) acquire(ctx context.Context) (*redlatch.Hold, error) {
+	if x.of != nil {
+		return x.of.Acquire(ctx, x.weight)
+	}
+	return x.lock.Acquire(ctx)
+}
+
+func (x choice) tryAcquire(ctx context.Context, wait time.Duration) (*redlatch.Hold, error) {
+	if x.of != nil {
+		return x.of.TryAcquire(ctx, x.weight, wait)
+	}
+	return x.lock.TryAcquire(ctx, wait)
+}
+
+// A kind is a type of lock, as workers use it.
+type kind struct {
+	capacity int
+	choose   func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice
+	whole    func(c *redlatch.Client, name string) choice // all of a resource
+}
+
+// Types are the types that there are, by name.
+func Types() []string {
+	return []string{"lock", "nonreentrant", "fenced", "fair", "readwrite", "multi", "striped", "spin", "permits", "election"}
+}
+
+func held(lease time.Duration) []redlatch.PlainOption {
+	if lease == 0 {
+		return nil
+	}
+	return []redlatch.PlainOption{redlatch.Lease(lease)}
+}
+
+func queued(lease time.Duration) []redlatch.LockOption {
+	if lease == 0 {
+		return nil
+	}
+	return []redlatch.LockOption{redlatch.Lease(lease)}
+}
+
+// exclusive is a kind of which one has all.
+func exclusive(lock func(c *redlatch.Client, name string, lease time.Duration, own *chance) *redlatch.Lock) kind {
+	return kind{
+		capacity: 1,
+		choose: func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice {
+			return choice{lock: lock(c, name, lease, own), lease: lease, nests: true}
+		},
+		whole: func(c *redlatch.Client, name string) choice { return choice{lock: lock(c, name, 0, newChance(0, 0))} },
+	}
+}
+
+func object(n int) string { return fmt.Sprint("orders", n) }
+
+// kindOf returns a type.
+func kindOf(name string) kind {
+	switch name {
+	case "lock":
+		return exclusive(func(c *redlatch.Client, name string, lease time.Duration, own *chance) *redlatch.Lock {
+			opts := held(lease)
+			if lease == 0 && own.oneIn(8) {
+				opts = append(opts, redlatch.MinHold(own.upTo(800*time.Millisecond)))
+			}
+			return c.Lock(name, opts...)
+		})
+	case "nonreentrant":
+		k := exclusive(nil)
+		k.choose = func(c *redlatch.Client, name string, lease time.Duration, _ *chance) choice {
+			return choice{lock: c.Lock(name, append(held(lease), redlatch.NonReentrant())...), lease: lease, once: true}
+		}
+		k.whole = func(c *redlatch.Client, name string) choice { return choice{lock: c.Lock(name)} }
+		return k
+	case "fenced":
+		return exclusive(func(c *redlatch.Client, name string, lease time.Duration, _ *chance) *redlatch.Lock {
+			return c.Lock(name, append(held(lease), redlatch.Fenced())...)
+		})
+	case "fair":
+		return exclusive(func(c *redlatch.Client, name string, lease time.Duration, _ *chance) *redlatch.Lock {
+			return c.FairLock(name, queued(lease)...)
+		})
+	case "spin":
+		return exclusive(func(c *redlatch.Client, name string, lease time.Duration, _ *chance) *redlatch.Lock {
+			return redisson.SpinLock(c, name, redisson.Exponential(time.Millisecond, 128*time.Millisecond), held(lease)...)
+		})
+	case "striped":
+		return exclusive(func(c *redlatch.Client, name string, lease time.Duration, own *chance) *redlatch.Lock {
+			return c.StripedLock("orders", objects, held(lease)...).For(fmt.Sprint(name, own.n(3)))
+		})
+	case "multi":
+		k := exclusive(func(c *redlatch.Client, name string, lease time.Duration, own *chance) *redlatch.Lock {
+			if own.oneIn(3) {
+				return c.Lock(name, held(lease)...)
+			}
+			n := own.n(objects) // in any order: a MultiLock puts them in its own
+			return redlatch.MultiLock(c.Lock(object(n), held(lease)...), c.Lock(object((n+1)%objects), held(lease)...))
+		})
+		choose := k.choose
+		k.choose = func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice {
+			x := choose(c, name, lease, own)
+			x.nests = false
+			return x
+		}
+		return k
+	case "election":
+		return exclusive(func(c *redlatch.Client, name string, _ time.Duration, _ *chance) *redlatch.Lock {
+			return c.Lock(name, redlatch.Fenced()) // what an election is in the server
+		})
+	case "readwrite":
+		return readWrite()
+	case "permits":
+		return expirable()
+	}
+	panic("no type " + name)
+}
+
+func readWrite() kind {
+	return kind{
+		capacity: readers,
+		choose: func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice {
+			rw := c.ReadWriteLock(name, queued(lease)...)
+			if own.oneIn(3) {
+				return choice{lock: rw.Write(), lease: lease, nests: true}
+			}
+			return choice{lock: rw.Read(), weight: 1, lease: lease, nests: true}
+		},
+		whole: func(c *redlatch.Client, name string) choice { return choice{lock: c.ReadWriteLock(name).Write()} },
+	}
+}
+
+func expirable() kind {
+	return kind{
+		capacity: permits,
+		choose: func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice {
+			var opts []redlatch.HoldOption
+			if lease > 0 {
+				opts = append(opts, redlatch.Lease(lease))
+			}
+			return choice{of: semaphore.NewExpirable(c, name, permits, opts...), weight: 1 + own.n(2), lease: lease}
+		},
+		whole: func(c *redlatch.Client, name string) choice {
+			return choice{of: semaphore.NewExpirable(c, name, permits), weight: permits}
+		},
+	}
+}
+
+// lead stands for an election once, and calls f for its first term.
+func lead(ctx context.Context, c *redlatch.Client, name string, f func(h *redlatch.Hold)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	return election.New(c, name).Run(ctx, func(ctx context.Context, _ int64) error {
+		f(redlatch.HoldFrom(ctx))
+		stop()
+		return nil
+	})
+}

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+var bg = context.Background()
+
+// A process is one client with its workers.
+type process struct {
+	number   int
+	link     *link
+	client   *redlatch.Client
+	watchdog time.Duration
+	life     context.Context
+	die      context.CancelFunc
+	dead     bool
+}
+
+// work acquires, holds and releases, over and over, until the trouble ends.
+func (w *world) work(p *process, own *chance) {
+	for w.now() < w.Trouble && p.life.Err() == nil {
+		time.Sleep(own.upTo(60 * time.Millisecond))
+		w.once(p, own)
+	}
+}
+
+// once acquires and releases once.
+func (w *world) once(p *process, own *chance) {
+	name := object(own.n(objects))
+	ctx, cancel := p.life, context.CancelFunc(func() {})
+	if own.oneIn(4) {
+		ctx, cancel = context.WithTimeout(ctx, own.upTo(3*time.Second))
+	}
+	defer cancel()
+	if w.Type == "election" {
+		call := w.now()
+		err := lead(ctx, p.client, name, func(h *redlatch.Hold) {
+			all := w.has(p, h, &claim{call: call, weight: w.kind.capacity, nest: w.nest(), lease: p.watchdog})
+			w.stay(h, own)
+			w.ends(p, h, all) // if it knows it by now
+			w.end(all, "given up")
+		})
+		w.unexpected(err)
+		return
+	}
+	var lease time.Duration
+	if own.oneIn(3) {
+		lease = 200*time.Millisecond + own.upTo(maxLease-200*time.Millisecond)
+	}
+	x := w.kind.choose(p.client, name, lease, own)
+	call := w.now()
+	var h *redlatch.Hold
+	var err error
+	if own.oneIn(5) {
+		h, err = x.tryAcquire(ctx, own.upTo(time.Second))
+	} else {
+		h, err = x.acquire(ctx)
+	}
+	if err != nil {
+		w.unexpected(err)
+		return
+	}
+	c := claim{call: call, weight: x.weight, nest: w.nest(), lease: lease}
+	if c.weight == 0 {
+		c.weight = w.kind.capacity
+	}
+	if lease == 0 {
+		c.lease = p.watchdog
+	}
+	w.hold(p, x, h, c, own, 3)
+}
+
+// hold holds, perhaps acquires once more meanwhile, and releases.
+func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chance, deeper int) {
+	all := w.has(p, h, &c)
+	w.stay(h, own)
+	if x.lease > 0 && own.oneIn(6) {
+		d := own.upTo(maxLease)
+		w.lengthen(all, d)
+		_ = h.Extend(bg, d)
+	}
+	if (x.nests || x.once) && deeper > 0 && own.oneIn(3) && h.Err() == nil {
+		in, err := x.lock.Acquire(h.Context())
+		switch {
+		case err == nil && x.once:
+			w.fail("process %d has acquired %s within itself", p.number, h.Name())
+			fallthrough
+		case err == nil:
+			c.inner = true // its trust is that of the outer hold, which was asked for before
+			w.hold(p, x, in, c, own, deeper-1)
+		case x.once && !errors.Is(err, redlatch.ErrReentry) && h.Err() == nil:
+			w.fail("process %d acquires %s within itself: %v", p.number, h.Name(), err)
+		}
+	}
+	w.ends(p, h, all)
+	w.end(all, "released")
+	expires := h.Expires()
+	err := h.Release(bg)
+	w.trace("process %d has released %s as %s: %v", p.number, h.Name(), h.ID(), err)
+	var lost *redlatch.LostError
+	if errors.As(err, &lost) && lost.Reason == redlatch.LostGone && time.Now().Before(expires) && !w.excused(all) {
+		w.fail("process %d releases %s as %s, and is told that it was gone: nothing took it away", p.number, h.Name(), h.ID())
+	}
+}
+
+// unexpected notes an error that no fault explains.
+func (w *world) unexpected(err error) {
+	if errors.Is(err, redlatch.ErrInvalid) || errors.Is(err, redlatch.ErrReentry) || errors.Is(err, redlatch.ErrNotHeld) {
+		w.fail("a worker gets the error %v", err)
+	}
+}
+
+// stay holds, now and then for longer than a lease.
+func (w *world) stay(h *redlatch.Hold, own *chance) {
+	d := own.upTo(40 * time.Millisecond)
+	if own.oneIn(10) {
+		d = own.upTo(12 * time.Second)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-h.Context().Done():
+	}
+}
+
+// has notes what a hold makes its worker believe, and when it can know that this is over.
+func (w *world) has(p *process, h *redlatch.Hold, like *claim) []*claim {
+	var all []*claim
+	members := h.Members()
+	for _, m := range members {
+		c := *like
+		c.resource, c.id, c.token, c.process = m.Name(), m.ID(), m.Token(), p.number
+		if like.weight > 1 && w.kind.capacity == permits {
+			c.weight = 1 // each permit is a member
+			c.nest += len(all)
+		}
+		all = append(all, &c)
+	}
+	w.begin(all)
+	if p.life.Err() != nil {
+		w.end(all, "killed")
+	}
+	context.AfterFunc(h.Context(), func() { w.ends(p, h, all) })
+	context.AfterFunc(p.life, func() { w.end(all, "killed") })
+	return all
+}
+
+// nest returns a number for a nest. Those of the permits of one hold follow on it.
+func (w *world) nest() int { return int(w.nests.Add(permits + 1)) }
+
+// ends notes the end of a hold, if it has ended.
+func (w *world) ends(p *process, h *redlatch.Hold, all []*claim) {
+	err := h.Err()
+	if err == nil {
+		return
+	}
+	var lost *redlatch.LostError
+	if errors.As(err, &lost) && p.life.Err() == nil {
+		w.told(all, lost, func(c *claim) bool { return w.primary().has(c.resource, c.id) })
+		w.end(all, string(lost.Reason))
+		return
+	}
+	w.end(all, err.Error())
+}
+
+// excused says whether a loss may have taken one of these claims.
+func (w *world) excused(all []*claim) bool {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	for _, c := range all {
+		for _, l := range w.losses {
+			if l.hits(c, w.now()) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,265 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch"
+)
+
+// A Plan says what is played. All else follows from its seed.
+type Plan struct {
+	Seed    uint64
+	Type    string
+	Trouble time.Duration // for which there are faults and workers
+	Faults  []string      // that may happen
+	Skip    []int         // faults that are left out, by number
+	Traced  bool
+}
+
+// A Report is what came of a plan.
+type Report struct {
+	Wrong    []string // what must not be; nothing: all was right
+	Struck   map[string]int
+	Numbers  []int // of the faults
+	Holds    int
+	Told     int // of a loss
+	Excused  int // holds that a loss of data may have taken
+	Scripts  int
+	Lost     int // requests and replies
+	Late     int
+	Duration time.Duration
+	Log      []string
+}
+
+const (
+	processes = 3
+	workers   = 3 // of a process
+
+	toEnd   = 3 * time.Minute   // in which all workers have ended, once there is no trouble any more
+	toCalm  = 30 * time.Second  // in which anybody has it, if nobody keeps it
+	toClean = 200 * time.Second // after which nothing is left, but what has no end
+)
+
+type world struct {
+	Plan
+	history
+
+	kind  kind
+	turn  chan struct{}
+	nests atomic.Int64
+	busy  sync.WaitGroup
+
+	mu     sync.Mutex
+	nodes  []*node // the last one is the primary
+	living []*process
+	all    []*process
+	struck map[string]int
+}
+
+// Play plays a plan, in the bubble of testing/synctest that it is called in.
+func Play(plan Plan) *Report {
+	w := &world{Plan: plan, kind: kindOf(plan.Type), turn: make(chan struct{}, 1), struck: map[string]int{}}
+	w.history = history{start: time.Now(), capacity: w.kind.capacity, footings: map[[2]string]*footing{}, traced: plan.Traced}
+	first := newNode()
+	first.fast = float64(newChance(plan.Seed, 1).n(4001)-2000) / 1e5 // from 2 % slow to 2 % fast
+	w.nodes = []*node{first}
+	for range processes {
+		w.spawn()
+	}
+	var faults sync.WaitGroup
+	for lane := range lanes {
+		faults.Go(func() { w.trouble(lane) })
+	}
+	faults.Wait()
+	time.Sleep(w.Trouble - w.now())
+	w.calm()
+	w.trace("calm")
+	w.wait()
+	time.Sleep(maxLease)
+	for _, p := range w.alive() {
+		w.getAll(p)
+	}
+	time.Sleep(toClean)
+	w.close()
+	w.check()
+	return w.report()
+}
+
+func (w *world) primary() *node {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.nodes[len(w.nodes)-1]
+}
+
+func (w *world) alive() []*process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.living)
+}
+
+// spawn begins a process.
+func (w *world) spawn() {
+	w.mu.Lock()
+	n := len(w.all)
+	w.mu.Unlock()
+	c := newChance(w.Seed, uint64(100+n))
+	air := weather{}
+	for _, part := range []struct {
+		of   *int
+		most int
+	}{{&air.lost, 10}, {&air.slow, 5}, {&air.late, 20}, {&air.deaf, 10}} {
+		if c.n(3) > 0 {
+			*part.of = part.most + c.n(50)
+		}
+	}
+	p := &process{number: n, watchdog: time.Duration(1+c.n(8)) * time.Second}
+	p.link = newLink(c, w.primary(), air, w.trace)
+	client, err := redlatch.New(p.link, redlatch.Config{WatchdogTimeout: p.watchdog, OutageTimeout: 20 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	p.client = client
+	p.life, p.die = context.WithCancel(bg)
+	w.mu.Lock()
+	w.living, w.all = append(w.living, p), append(w.all, p)
+	w.mu.Unlock()
+	w.trace("process %d is client %s, with a watchdog of %v and %+v", n, client.ID(), p.watchdog, air)
+	for i := range workers {
+		own := newChance(w.Seed, uint64(10_000+100*n+i))
+		w.busy.Go(func() { w.work(p, own) })
+	}
+}
+
+func (w *world) kill(p *process) {
+	w.mu.Lock()
+	w.living = slices.DeleteFunc(w.living, func(o *process) bool { return o == p })
+	p.dead = true
+	w.mu.Unlock()
+	p.link.kill()
+	p.die()
+}
+
+// wait waits until all workers have ended.
+func (w *world) wait() {
+	done := make(chan struct{})
+	go func() {
+		w.busy.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(toEnd):
+		w.fail("a worker waits for ever; the server has %q", w.primary().keys())
+		for _, p := range w.alive() {
+			p.die()
+		}
+		<-done
+	}
+}
+
+// getAll has a process get all of each resource, when nobody else wants it.
+func (w *world) getAll(p *process) {
+	for n := range objects {
+		ctx, cancel := context.WithTimeout(bg, toCalm)
+		h, err := w.kind.whole(p.client, object(n)).acquire(ctx)
+		cancel()
+		if err == nil {
+			err = h.Release(bg)
+		}
+		if err != nil {
+			w.fail("in the calm, process %d and %s: %v", p.number, object(n), err)
+		}
+	}
+}
+
+// close closes all clients, and looks for what they have left.
+func (w *world) close() {
+	for _, p := range w.alive() {
+		if err := p.client.Close(); err != nil {
+			w.fail("process %d, Close: %v", p.number, err)
+		}
+	}
+	time.Sleep(time.Second)
+	s := w.primary()
+	for _, key := range s.keys() {
+		if !w.stays(key) {
+			w.fail("the key %s is left in the server", key)
+		}
+	}
+	for _, channel := range s.channels() {
+		w.fail("somebody still listens to %s", channel)
+	}
+	for _, p := range w.all {
+		if p.dead {
+			_ = p.client.Close() // nothing of it comes through
+		}
+		p.die()
+	}
+	for _, s := range w.nodes {
+		s.mini.Close()
+	}
+}
+
+// stays says whether a key has no end, or a late one: what numbers tokens, what says who a client is, the answers that a client may ask
+// for again, and a semaphore's number.
+func (w *world) stays(key string) bool {
+	for _, begin := range []string{tokens, "redlatch_client:", "redlatch_session:"} {
+		if strings.HasPrefix(key, begin) {
+			return true
+		}
+	}
+	return w.Type == "permits" && strings.HasPrefix(key, "orders")
+}
+
+func (w *world) report() *Report {
+	r := &Report{Wrong: w.wrong, Struck: w.struck, Holds: len(w.claims), Told: w.lost, Duration: w.now(), Log: w.log}
+	for _, c := range w.claims {
+		if slices.ContainsFunc(w.losses, func(l *loss) bool { return l.hits(c, c.to) }) {
+			r.Excused++
+		}
+	}
+	for _, s := range w.nodes {
+		r.Scripts += s.execs
+	}
+	for _, p := range w.all {
+		r.Lost += p.link.lost
+		r.Late += p.link.late
+	}
+	for lane := range lanes {
+		for _, f := range w.schedule(lane) {
+			r.Numbers = append(r.Numbers, f.number)
+		}
+	}
+	return r
+}
+
+// Package replay plays a plan in a test of this package, since only a test can play one.
+const (
+	PlanEnv      = "REDLATCH_SIM_PLAN" // the variable with the plan, as JSON
+	ReportBegins = "sim: report "      // how the line with the report begins, as JSON
+)
+
+// Standard returns the plan of a seed, with all faults.
+func Standard(seed uint64, typ string) (Plan, error) {
+	if !slices.Contains(Types(), typ) {
+		return Plan{}, fmt.Errorf("no type %q; there are %s", typ, strings.Join(Types(), ", "))
+	}
+	return Plan{Seed: seed, Type: typ, Trouble: time.Minute, Faults: Faults()}, nil
+}
+
+var errWrong = errors.New("something was wrong")
+
+// Err returns an error if something was wrong, with the first of it.
+func (r *Report) Err() error {
+	if len(r.Wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w, %d times; at first:\n%s", errWrong, len(r.Wrong), strings.Join(r.Wrong[:min(len(r.Wrong), 5)], "\n"))
+}
