@@ -23,7 +23,7 @@ SYSTEMS := linux darwin windows
 
 # What each kind of run leaves out: SLOW are packages without a place in make test, APART have a target of their own.
 SLOW := /tests/(faults|topologies|bench|dashboard|fence|pages|prom|rueidis|valkeygo)(/|$$)
-APART := /tests/(interop|release|scale|search)(/|$$)
+APART := /tests/(interop|release|scale|search|sim/replay)(/|$$)
 
 # What make check runs without the race detector, because it would see little new: the command, what reads files, what drives other
 # programs, and what is generated from raced code. All else runs with it, and in make proof these, too.
@@ -118,10 +118,10 @@ interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs
 
 # Proof is everything, one after the other: each module with its own go.mod and the race detector, the faults with all adapters on all
 # servers, both Redissons, the oldest Go, every line of every script broken, a release, three systems.
-.PHONY: proof alone oldest-go release-test scale
+.PHONY: proof alone oldest-go release-test scale sim-test
 proof: servers .tools/gotest ## Everything that there is, before a release. An hour.
 	@took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
-	for step in alone interop oldest-go release-test dist-test scale search cross lint; do \
+	for step in alone interop oldest-go release-test dist-test scale search sim-test cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
 		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
@@ -151,6 +151,18 @@ scale: servers .tools/gotest
 .PHONY: search
 search: .tools/gotest # It keeps in mind all the states that it has seen: not many searches at a time.
 	@export $(TOGETHER) $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- $(FRESH) -vet=off -parallel 2 $(if $(PARTLY),-skip '$(MUTANTS)') -timeout 40m ./search
+
+# The checker of the simulation against mutants of the library, and whether a seed is played the same way each time.
+sim-test: .tools/gotest
+	@export $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- $(FRESH) -vet=off -timeout 20m ./sim/replay
+
+SEED ?=
+SHRINK ?=
+TYPE ?=
+
+.PHONY: sim
+sim: ## Play all types with faults by chance, for ten minutes. To replay: make sim SEED=7 TYPE=fair; with few faults: make sim SHRINK=7 TYPE=fair.
+	@cd tests && go run ./sim/replay -dir "$(CURDIR)/.tools/sim" $(if $(SHRINK),-shrink -seed $(SHRINK),$(if $(SEED),-seed $(SEED))) $(if $(TYPE),-type $(TYPE)) $(ARGS)
 
 .PHONY: waits
 waits: ## List the tests on real servers or in real time, with the longest wait of each and what it waits for.

@@ -27,6 +27,7 @@ require (
 	github.com/redlatch/redlatch/redlatchrueidis v0.0.0
 	github.com/redlatch/redlatch/redlatchtest v0.0.0
 	github.com/redlatch/redlatch/redlatchvalkey v0.0.0
+	github.com/tetratelabs/wazero v1.12.0
 	github.com/valkey-io/valkey-go v1.0.79
 	go.etcd.io/etcd/client/v3 v3.5.35
 	go.opentelemetry.io/otel v1.46.0

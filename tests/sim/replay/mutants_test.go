@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redlatch/redlatch/tests/sim"
+)
+
+// root is the folder of the root module.
+const root = "../../.."
+
+// A mutant is the library with one fault of ours: the checker has to notice what comes of it within so many seeds, by this word.
+type mutant struct {
+	name     string
+	file     string
+	old, now string
+	typ      string
+	seeds    uint64
+	says     string
+}
+
+var mutants = []mutant{
+	{
+		"the margin is 10 ms, however fast the server's clock", "internal/renew/window.go",
+		"return 10*time.Millisecond + lease/50", "return 10*time.Millisecond + 0*lease",
+		"lock", 20, "the server has let go of it before",
+	},
+	{
+		"trust counts from the reply", "internal/renew/window.go",
+		"	trust := lease - Margin(lease)\n", "	trust := lease - Margin(lease)\n	sent = time.Now()\n",
+		"lock", 60, "the server has let go of it before",
+	},
+	{
+		"a release frees the lock of anybody", "internal/lua/lock.release.lua",
+		"redis.call('HDEL', KEYS[1], ARGV[1]) == 0", "redis.call('DEL', KEYS[1]) == 0",
+		"lock", 60, "",
+	},
+	{
+		"a replay does not raise the TTL", "internal/lua/lock.take.lua",
+		"if ttl < tonumber(ARGV[1]) then", "if false then",
+		"lock", 60, "",
+	},
+	{
+		"a renewal does not raise the TTL", "internal/lua/lock.renew.lua",
+		"if lease > 0 and redis.call('PTTL', key) < lease then", "if false then",
+		"lock", 60, "",
+	},
+	{
+		"a renewal says yes to those who have lost it", "internal/lua/lock.renew.lua",
+		"    results[i] = 0\n", "    results[i] = 1\n",
+		"lock", 60, "beside",
+	},
+	{
+		"a token is given twice", "internal/lua/token.luainc",
+		"token = redis.call('INCR', token_key)", "token = tonumber(redis.call('GET', token_key) or redis.call('INCR', token_key))",
+		"fenced", 20, "token",
+	},
+	{
+		"more permits are given than there are", "internal/lua/expirable.take.lua",
+		"if costs > 0 and costs > available then", "if costs > 0 and costs > available + 1 then",
+		"permits", 20, "beside",
+	},
+	{
+		"a writer does not mind who reads", "internal/lua/readwrite.write.take.lua",
+		"if redis.call('EXISTS', KEYS[1]) == 0 then", "if redis.call('HGET', KEYS[1], 'mode') ~= 'write' then",
+		"readwrite", 20, "beside",
+	},
+}
+
+// overlay returns a file that tells the go command what is different in the mutant.
+func (m mutant) overlay(t *testing.T) string {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join(root, m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("%s has %d times what the mutant changes: %q", m.file, n, m.old)
+	}
+	dir := t.TempDir()
+	changed, list := filepath.Join(dir, "changed"), filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{changed: strings.Replace(string(source), m.old, m.now, 1), list: string(text)} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// find returns the plan in which the mutant is found.
+func (m mutant) find(t *testing.T, p *player) sim.Plan {
+	t.Helper()
+	for seed := range m.seeds {
+		plan, err := sim.Standard(seed, m.typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.play(t.Context(), plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range r.Wrong {
+			if strings.Contains(wrong, m.says) {
+				t.Logf("found with seed %d: %s", seed, wrong)
+				return plan
+			}
+		}
+	}
+	t.Fatalf("%s: not found in %d seeds", m.name, m.seeds)
+	return sim.Plan{}
+}
+
+// A checker that finds nothing may be one that cannot.
+func TestEachMutantIsFound(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			m.find(t, playerOf(t, "-overlay", m.overlay(t)))
+		})
+	}
+}
