@@ -55,6 +55,11 @@ var mutants = []mutant{
 		"lock", 60, "beside",
 	},
 	{
+		"a renewal says no to those who have it", "internal/lua/lock.renew.lua",
+		"    results[i] = 1\n", "    results[i] = 0\n",
+		"lock", 20, "nothing took it away",
+	},
+	{
 		"a token is given twice", "internal/lua/token.luainc",
 		"token = redis.call('INCR', token_key)", "token = tonumber(redis.call('GET', token_key) or redis.call('INCR', token_key))",
 		"fenced", 20, "token",
@@ -63,6 +68,11 @@ var mutants = []mutant{
 		"more permits are given than there are", "internal/lua/expirable.take.lua",
 		"if costs > 0 and costs > available then", "if costs > 0 and costs > available + 1 then",
 		"permits", 20, "beside",
+	},
+	{
+		"permits that are given back are nobody's", "internal/lua/expirable.release.lua",
+		"redis.call('INCRBY', free, remove(back))", "redis.call('INCRBY', free, 0 * remove(back))",
+		"permits", 20, "for ever",
 	},
 	{
 		"a writer does not mind who reads", "internal/lua/readwrite.write.take.lua",
