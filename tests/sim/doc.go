@@ -17,7 +17,7 @@
 //   - To the server, which keeps its data: a restart, CLIENT PAUSE, a clock that is set back, OOM, MISCONF, LOADING, BUSY, READONLY,
 //     NOSCRIPT.
 //   - To the data: a restart without any, or with older data; a failover to a replica that lags; one in which the old primary still
-//     answers some processes; eviction; a clock that is set ahead.
+//     answers some processes; eviction; a clock that is set ahead. Only even seeds have these: with an odd one nothing excuses anything.
 //
 // What cannot be shown here: a process of which the code stands still, too; a client's clock that is stepped, because a bubble of fake
 // time has one clock; a request that is executed twice; a cluster, and slots that move; replicas that are waited for (Acks). Several

@@ -22,13 +22,17 @@ type fault struct {
 	own    *chance
 }
 
-// Faults are what can go wrong for a while, or at a moment.
-func Faults() []string {
+// Keeping are the faults after which the server still has its data: of one process and its link, and of the server.
+func Keeping() []string {
 	return []string{
-		"cut", "stall", "break", "kill", // of one process and its link
-		"restart", "pause", "back", "full", "readonly disk", "loading", "busy", "replica", "no script", // the server, which keeps its data
-		"wipe", "older", "failover", "split", "evict", "ahead", // the server loses data
+		"cut", "stall", "break", "kill",
+		"restart", "pause", "back", "full", "readonly disk", "loading", "busy", "replica", "no script",
 	}
+}
+
+// Losing are those by which the server loses data.
+func Losing() []string {
+	return []string{"wipe", "older", "failover", "split", "evict", "ahead"}
 }
 
 // schedule returns the faults of a lane.
