@@ -2,7 +2,6 @@ package redlatch
 
 import (
 	"context"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
 )
@@ -14,11 +13,10 @@ type Stats struct {
 	Waiters int // callers that wait: see Client.Stats
 
 	// RenewalsDue is how many holds and permits are to be renewed now, or are tried again because that has failed.
-	// OldestUnconfirmed is for how long the one that has waited longest has gone without a renewal, or an
-	// acquisition, that the server has confirmed; 0 if none is due, and a little over a third of
-	// Config.WatchdogTimeout at most while all is well. As it comes near to Config.WatchdogTimeout, holds are lost.
-	RenewalsDue       int
-	OldestUnconfirmed time.Duration
+	// RenewalLag is how much of its lease the one that is nearest to its end has used since the server last confirmed
+	// it: 0 if none is due, a little over 1/3 at most while all is well. At 1 it is lost.
+	RenewalsDue int
+	RenewalLag  float64
 
 	// RenewalsFailed and Lost only rise, from 0 when the client began. The first counts each hold or permit whose
 	// renewal has failed, and once more each time that it fails again (observe.Hooks.RenewFailed); the second each
@@ -37,7 +35,7 @@ type Stats struct {
 // few hundred take. What is acquired, released or passed on meanwhile is counted once, twice or not at all.
 func (c *Client) Stats() Stats {
 	s := Stats{RenewalsFailed: c.report.failures.Load(), Lost: c.report.losses.Load()}
-	s.RenewalsDue, s.OldestUnconfirmed = c.clock.Due()
+	s.RenewalsDue, s.RenewalLag = c.clock.Due()
 	c.eachClaim(func(found claim.Claim, _ context.Context) bool {
 		switch {
 		case found.Waits:
@@ -53,11 +51,11 @@ func (c *Client) Stats() Stats {
 }
 
 // Plus returns the Stats of two clients as those of one: the numbers are added, and of
-// OldestUnconfirmed it has the longer.
+// RenewalLag it has the higher.
 func (s Stats) Plus(o Stats) Stats {
 	return Stats{
 		Holds: s.Holds + o.Holds, Permits: s.Permits + o.Permits, Waiters: s.Waiters + o.Waiters,
-		RenewalsDue: s.RenewalsDue + o.RenewalsDue, OldestUnconfirmed: max(s.OldestUnconfirmed, o.OldestUnconfirmed),
+		RenewalsDue: s.RenewalsDue + o.RenewalsDue, RenewalLag: max(s.RenewalLag, o.RenewalLag),
 		RenewalsFailed: s.RenewalsFailed + o.RenewalsFailed, Lost: s.Lost + o.Lost,
 	}
 }

@@ -15,7 +15,7 @@ func TestPlusHasEveryField(t *testing.T) {
 		return s
 	}
 	want := filled(5)
-	want.OldestUnconfirmed = 3
+	want.RenewalLag = 3
 	for _, got := range []Stats{filled(2).Plus(filled(3)), filled(3).Plus(filled(2))} {
 		if got != want {
 			t.Errorf("%+v, want %+v", got, want)

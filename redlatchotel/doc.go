@@ -56,15 +56,15 @@
 //	redlatch.leader             {leader}   up-down counter: redlatch.name
 //	redlatch.renewals.due       {renewal}  up-down counter
 //	redlatch.renewals.failed    {renewal}  counter
-//	redlatch.renewals.oldest    s          gauge
+//	redlatch.renewals.lag       1          gauge
 //
 // The first three come from events, with the context of the acquisition. So an SDK adds the
 // span of the wait, or of the hold, as an exemplar. The count of the first one is how often
 // locks were acquired. A hold of several locks that is lost is one loss. The others are the
 // [redlatch.Stats] of the clients that are watched ([New], [Telemetry.Watch]), which are asked when
 // metrics are collected. They are up-down counters because their sum over processes has a
-// meaning. Prometheus shows them as gauges. redlatch.renewals.oldest is
-// Stats.OldestUnconfirmed: as it comes near to Config.WatchdogTimeout, holds are lost.
+// meaning. Prometheus shows them as gauges. redlatch.renewals.lag is
+// Stats.RenewalLag: a little over 1/3 at most while all is well, and at 1 a hold is lost.
 //
 // redlatch.leader is 1 if this process leads in the election, and 0 if it has a candidate there
 // that does not lead: see [election.Standing]. Its sum over processes says whether anybody leads.

@@ -66,7 +66,7 @@ type clients struct {
 
 	holds, permits, waiters, due, leader metric.Int64ObservableUpDownCounter
 	failures                             metric.Int64ObservableCounter
-	oldest                               metric.Float64ObservableGauge
+	lag                                  metric.Float64ObservableGauge
 
 	electionName func(name string) string // what metrics show for it
 }
@@ -99,11 +99,11 @@ func (c *clients) make(meter metric.Meter) error {
 		metric.WithDescription("Renewals of a hold or permit that failed.")); err != nil {
 		return err
 	}
-	if c.oldest, err = meter.Float64ObservableGauge("redlatch.renewals.oldest", metric.WithUnit("s"),
-		metric.WithDescription("For how long the renewal that is due has gone without a confirmation that has waited longest.")); err != nil {
+	if c.lag, err = meter.Float64ObservableGauge("redlatch.renewals.lag", metric.WithUnit("1"),
+		metric.WithDescription("How much of its lease the hold or permit nearest to its end has used since it was last confirmed; 0 if none is due.")); err != nil {
 		return err
 	}
-	_, err = meter.RegisterCallback(c.observe, c.holds, c.permits, c.waiters, c.due, c.leader, c.failures, c.oldest)
+	_, err = meter.RegisterCallback(c.observe, c.holds, c.permits, c.waiters, c.due, c.leader, c.failures, c.lag)
 	return err
 }
 
@@ -154,7 +154,7 @@ func (c *clients) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(c.permits, int64(sum.Permits))
 	o.ObserveInt64(c.waiters, int64(sum.Waiters))
 	o.ObserveInt64(c.due, int64(sum.RenewalsDue))
-	o.ObserveFloat64(c.oldest, sum.OldestUnconfirmed.Seconds())
+	o.ObserveFloat64(c.lag, sum.RenewalLag)
 	for name, leads := range c.leaders() {
 		var attributes []attribute.KeyValue
 		if name != "" {

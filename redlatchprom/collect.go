@@ -43,12 +43,8 @@ var gauges = []struct {
 		func(_ *Metrics, n now) float64 { return float64(n.RenewalsDue) },
 	},
 	{
-		gauge("redlatch_oldest_unconfirmed_renewal_seconds", "For how long the one that waits longest for its renewal has gone without one; 0 if none is due."),
-		func(_ *Metrics, n now) float64 { return n.OldestUnconfirmed.Seconds() },
-	},
-	{
-		gauge("redlatch_watchdog_timeout_seconds", "The lease of holds that are renewed, as Options.WatchdogTimeout says it."),
-		func(m *Metrics, _ now) float64 { return m.opts.WatchdogTimeout.Seconds() },
+		gauge("redlatch_renewal_lag_ratio", "How much of its lease the hold or permit nearest to its end has used since it was last confirmed: about 1/3 at most is well, at 1 it is lost; 0 if none is due."),
+		func(_ *Metrics, n now) float64 { return n.RenewalLag },
 	},
 }
 

@@ -39,10 +39,8 @@
 //     candidate there that does not lead. See [election.Standing]. Elections in which no
 //     candidate of it runs have no series.
 //   - redlatch_held, redlatch_permits, redlatch_waiters: see [redlatch.Stats].
-//   - redlatch_renewals_due, redlatch_oldest_unconfirmed_renewal_seconds: see
-//     [redlatch.Stats], too. The second is the highest of all clients.
-//   - redlatch_watchdog_timeout_seconds: [Options.WatchdogTimeout], to compare
-//     redlatch_oldest_unconfirmed_renewal_seconds with.
+//   - redlatch_renewals_due, redlatch_renewal_lag_ratio: see [redlatch.Stats], too. The
+//     second is the highest of all clients.
 //
 // # Names
 //

@@ -1,7 +1,6 @@
 package redlatchprom
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -30,10 +29,6 @@ type Options struct {
 	// acquisition. An exemplar that Prometheus refuses, because it is longer than 128
 	// characters or not UTF-8, is left out. If Exemplar is nil, there are no exemplars.
 	Exemplar func(ctx context.Context) prometheus.Labels
-
-	// WatchdogTimeout is the Config.WatchdogTimeout of the clients. The alert that
-	// holds are near their end needs it. Zero means 30 seconds, as it does in Config.
-	WatchdogTimeout time.Duration
 
 	// Native makes the histograms native ones as well. Then an observation may allocate.
 	Native bool
@@ -87,7 +82,6 @@ type watched struct {
 // New returns Metrics of these clients, which the caller has to register. Watch adds clients that are made later. A
 // registry takes one Metrics, or several with different labels (prometheus.WrapRegistererWith).
 func New(opts Options, clients ...*redlatch.Client) *Metrics {
-	opts.WatchdogTimeout = cmp.Or(opts.WatchdogTimeout, 30*time.Second)
 	m := &Metrics{
 		opts: opts,
 		acquisitions: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -7,17 +7,27 @@ import (
 	"time"
 )
 
-// Due returns how many leases are due for a renewal, or are tried again, and for how long the one
-// of them that has waited longest has gone without a confirmed request.
-func (c *Clock) Due() (n int, oldest time.Duration) {
-	return c.count((*Lease).unconfirmed)
+// Due returns how many leases are due for a renewal, or are tried again, and the highest lag of them.
+func (c *Clock) Due() (n int, lag float64) {
+	c.each(func(l *Lease, now time.Time) {
+		if l.unconfirmed(now) {
+			n++
+			lag = max(lag, l.lag(now))
+		}
+	})
+	return n, lag
 }
 
-// Late returns an error if leases should have been renewed long ago: half of their length has passed since the last
+// Late returns an error if leases should have been renewed long ago: half of their time has passed since the last
 // confirmed request, and a renewal is sent after a third.
 func (c *Clock) Late() error {
-	n, oldest := c.count(func(l *Lease, now time.Time) bool {
-		return l.unconfirmed(now) && Elapsed(l.Confirmed(), now) > l.Length/2
+	var n int
+	var oldest time.Duration
+	c.each(func(l *Lease, now time.Time) {
+		if l.unconfirmed(now) && l.lag(now) > 0.5 {
+			n++
+			oldest = max(oldest, Elapsed(l.Confirmed(), now))
+		}
 	})
 	if n == 0 {
 		return nil
@@ -25,23 +35,26 @@ func (c *Clock) Late() error {
 	return fmt.Errorf("redlatch: renewals are late: of %d holds and permits, one was confirmed %v ago", n, oldest.Round(time.Millisecond))
 }
 
-// count goes through all leases, and keeps nobody waiting for longer than a few take.
-func (c *Clock) count(counts func(l *Lease, now time.Time) bool) (n int, oldest time.Duration) {
+// each calls f for all leases, and keeps nobody waiting for longer than a few take.
+func (c *Clock) each(f func(l *Lease, now time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, looked := time.Now(), 0
 	for _, b := range slices.Collect(maps.Values(c.bunches)) {
 		for l := range b.leases {
-			if counts(l, now) {
-				n++
-				oldest = max(oldest, Elapsed(l.Confirmed(), now))
-			}
+			f(l, now)
 			if looked++; looked%someAtOnce == 0 {
 				c.breatheLocked()
 			}
 		}
 	}
-	return n, oldest
+}
+
+// lag returns how much of its time has passed since the last confirmed request, of a lease that is not over: at 1 it is.
+// Its Length would not do as a measure: what the window rests on may be longer or shorter.
+func (l *Lease) lag(now time.Time) float64 {
+	passed := Elapsed(l.Confirmed(), now)
+	return float64(passed) / float64(passed+l.Left(now))
 }
 
 // unconfirmed says whether a renewal of the lease is in flight or has failed, and it is trusted all the same.

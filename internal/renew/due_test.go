@@ -2,14 +2,15 @@ package renew
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 )
 
-func (s *stage) wantDue(n int, oldest time.Duration) {
+func (s *stage) wantDue(n int, lag float64) {
 	s.Helper()
-	if gotN, got := s.clock.Due(); gotN != n || got != oldest {
-		s.Errorf("at %v: %d are due, the oldest confirmed %v ago; want %d, %v", s.now(), gotN, got, n, oldest)
+	if gotN, got := s.clock.Due(); gotN != n || math.Abs(got-lag) > 1e-9 {
+		s.Errorf("at %v: %d are due, with a lag of %v; want %d, %v", s.now(), gotN, got, n, lag)
 	}
 }
 
@@ -19,7 +20,7 @@ func TestDue(t *testing.T) {
 		s.travel = time.Second
 		s.addOne(lease, true)
 		s.until(11 * time.Second)
-		s.wantDue(1, 11*time.Second)
+		s.wantDue(1, ratio(11*time.Second, trusted))
 		s.until(13 * time.Second)
 		s.wantDue(0, 0)
 	})
@@ -31,10 +32,52 @@ func TestDue(t *testing.T) {
 		s.addOne(lease, true)
 		s.wantDue(0, 0)
 		s.until(15 * time.Second)
-		s.wantDue(2, 15*time.Second)
+		s.wantDue(2, ratio(15*time.Second, trusted))
 		s.until(trusted)
-		s.wantDue(1, trusted-3*time.Second)
+		s.wantDue(1, ratio(trusted-3*time.Second, trusted))
 	})
+}
+
+func ratio(passed, of time.Duration) float64 { return float64(passed) / float64(of) }
+
+// Each lease is measured by itself: a lease of ten minutes that was confirmed 200 s ago is well, and one of ten seconds
+// that was confirmed 9 s ago is nearly lost.
+func TestLagIsMeasuredByEachLeasesOwnTime(t *testing.T) {
+	play(t, func(s *stage) {
+		s.answers(Failed)
+		const long = 10 * time.Minute
+		s.addOne(long, true)
+		s.until(201 * time.Second)
+		s.wantDue(1, ratio(201*time.Second, long-Margin(long)))
+		const short = 10 * time.Second
+		s.addOne(short, true)
+		s.until(210 * time.Second)
+		s.wantDue(2, ratio(9*time.Second, short-Margin(short)))
+		if err := s.clock.Late(); err == nil {
+			t.Error("nothing is late, 9 s after the last confirmation of a lease of 10 s")
+		}
+		s.until(220 * time.Second)
+		s.wantDue(1, ratio(220*time.Second, long-Margin(long)))
+		if err := s.clock.Late(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A request that was confirmed for more or less than the next renewal asks for decides when the lease is lost.
+func TestLagIsMeasuredByWhatWasConfirmed(t *testing.T) {
+	for _, x := range []struct{ confirmed, next, wait time.Duration }{
+		{lease, time.Hour, 25 * time.Second},
+		{time.Hour, lease, 25 * time.Second},
+	} {
+		play(t, func(s *stage) {
+			s.answers(Failed)
+			l := s.addOne(x.confirmed, true)
+			s.clock.SetRenewing(l, true, x.next)
+			s.until(x.wait)
+			s.wantDue(1, ratio(x.wait, x.confirmed-Margin(x.confirmed)))
+		})
+	}
 }
 
 func TestFailureIsForgottenWithTheNextConfirmation(t *testing.T) {

@@ -124,7 +124,7 @@ func TestAClientWhoseRenewalsAreLateIsNotHealthy(t *testing.T) {
 			w.OK(err)
 		}
 		w.WantErr(leased.Release(bg), redlatch.ErrLost) // what is not to be renewed is never late
-		time.Sleep(500 * time.Millisecond)              // a renewal may be due with the last second
+		synctest.Wait()                                 // for the renewal that is due now
 		stalls.Store(true)
 		confirmed := h.Expires()
 		time.Sleep(time.Until(confirmed.Add(-16 * time.Second)))

@@ -50,7 +50,7 @@ func TestWatchedClientsAreObserved(t *testing.T) {
 		}
 		want("at first", map[string]float64{
 			"redlatch.holds": 3, "redlatch.permits": 1, "redlatch.waiters": 1,
-			"redlatch.renewals.due": 0, "redlatch.renewals.failed": 0, "redlatch.renewals.oldest": 0,
+			"redlatch.renewals.due": 0, "redlatch.renewals.failed": 0, "redlatch.renewals.lag": 0,
 		})
 		cancel()
 		w.WantErr(<-waiting, context.Canceled)
@@ -64,7 +64,7 @@ func TestWatchedClientsAreObserved(t *testing.T) {
 		failed := s.RenewalsFailed + two.Stats().RenewalsFailed
 		want("in an outage", map[string]float64{
 			"redlatch.renewals.due": float64(s.RenewalsDue + two.Stats().RenewalsDue), "redlatch.renewals.failed": float64(failed),
-			"redlatch.renewals.oldest": max(s.OldestUnconfirmed, two.Stats().OldestUnconfirmed).Seconds(),
+			"redlatch.renewals.lag": max(s.RenewalLag, two.Stats().RenewalLag),
 		})
 		stop()
 		stop()
@@ -114,7 +114,7 @@ func TestInstrumentsAreAsDocumented(t *testing.T) {
 		for name, want := range map[string]struct{ unit, kind string }{
 			"redlatch.acquire.duration": {"s", "histogram"}, "redlatch.hold.duration": {"s", "histogram"}, "redlatch.losses": {"{loss}", "counter"},
 			"redlatch.holds": {"{hold}", "up-down counter"}, "redlatch.permits": {"{permit}", "up-down counter"}, "redlatch.waiters": {"{waiter}", "up-down counter"}, "redlatch.leader": {"{leader}", "up-down counter"},
-			"redlatch.renewals.due": {"{renewal}", "up-down counter"}, "redlatch.renewals.failed": {"{renewal}", "counter"}, "redlatch.renewals.oldest": {"s", "gauge"},
+			"redlatch.renewals.due": {"{renewal}", "up-down counter"}, "redlatch.renewals.failed": {"{renewal}", "counter"}, "redlatch.renewals.lag": {"1", "gauge"},
 		} {
 			kind := "none"
 			switch data := got[name].Data.(type) {

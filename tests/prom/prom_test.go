@@ -138,15 +138,15 @@ func TestGaugesAddUpWatchedClients(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		waiter := w.Waiting(ctx, b.FairLock("x"))
 
-		names := []string{"redlatch_clients", "redlatch_held", "redlatch_permits", "redlatch_waiters", "redlatch_renewals_due", "redlatch_watchdog_timeout_seconds"}
-		want := "clients{} 2\nheld{} 3\npermits{} 1\nwaiters{} 1\nrenewals_due{} 0\nwatchdog_timeout_seconds{} 30\n"
+		names := []string{"redlatch_clients", "redlatch_held", "redlatch_permits", "redlatch_waiters", "redlatch_renewals_due"}
+		want := "clients{} 2\nheld{} 3\npermits{} 1\nwaiters{} 1\nrenewals_due{} 0\n"
 		if got := series(w, registry, names...); got != want {
 			t.Errorf("Prometheus sees\n%s, want\n%s", got, want)
 		}
 		stop()
 		stop()
 		once() // the other one has not stopped
-		want = "clients{} 1\nheld{} 1\npermits{} 1\nwaiters{} 1\nrenewals_due{} 0\nwatchdog_timeout_seconds{} 30\n"
+		want = "clients{} 1\nheld{} 1\npermits{} 1\nwaiters{} 1\nrenewals_due{} 0\n"
 		if got := series(w, registry, names...); got != want {
 			t.Errorf("with one of them watched, Prometheus sees\n%s, want\n%s", got, want)
 		}
@@ -178,13 +178,13 @@ func TestAnOutageShowsBeforeItCostsAHold(t *testing.T) {
 		if n := read("redlatch_renewals_due"); n != 1 {
 			t.Errorf("%v renewals are due, want 1", n)
 		}
-		if s := read("redlatch_oldest_unconfirmed_renewal_seconds"); s < 17 || s > 19 {
-			t.Errorf("the oldest is %v s old, want 18", s)
+		if lag := read("redlatch_renewal_lag_ratio"); lag < 0.6 || lag > 0.63 {
+			t.Errorf("the lag is %v after 18 s of 30", lag)
 		}
 		w.Server.SetError("")
 		time.Sleep(10 * time.Second)
-		if s := read("redlatch_oldest_unconfirmed_renewal_seconds"); s > 11 {
-			t.Errorf("after the outage the oldest is %v s old", s)
+		if lag := read("redlatch_renewal_lag_ratio"); lag > 0.36 {
+			t.Errorf("after the outage the lag is %v", lag)
 		}
 		w.Release(h)
 	})
