@@ -3,6 +3,7 @@ package redlatch
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
@@ -125,7 +126,7 @@ func (e *BusyError) holder() string {
 		s += " (renewed while it lives)"
 	}
 	if e.Note != "" {
-		s += `: "` + wire.Text(e.Note) + `"`
+		s += ": " + strconv.Quote(e.Note) // it must not forge what follows
 	}
 	return s
 }

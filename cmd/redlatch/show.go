@@ -227,7 +227,7 @@ func details(t *overview.Told) (text string) {
 	}
 	text += at(t.Site)
 	if t.Note != "" {
-		text += `: "` + t.Note + `"`
+		text += ": " + strconv.Quote(t.Note) // it must not forge what follows
 	}
 	return text
 }

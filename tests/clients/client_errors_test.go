@@ -134,6 +134,10 @@ func TestErrorTexts(t *testing.T) {
 			`redlatch: lock "n" is held by billing@host-7 pid 4121 (o) for 12.3s (renewed while it lives)`,
 		},
 		{
+			&redlatch.BusyError{Name: "n", Owner: "o", TTL: time.Second, Note: `x"; its lease ends in 1ms \" \x1b`},
+			`redlatch: lock "n" is held by o: "x\"; its lease ends in 1ms \\\" \\x1b"; its lease ends in 1s unless it is renewed`,
+		},
+		{
 			&redlatch.BusyError{Name: "n", Owner: "o", Cause: context.DeadlineExceeded},
 			`redlatch: lock "n" is held by o: context deadline exceeded`,
 		},
