@@ -180,8 +180,12 @@ func (c *Locks) Held(name, owner string) (all claim.Claim, held bool) {
 	return all, held
 }
 
-// Has says whether this client has, or is about to have, an owner id of a lock.
-func (c *Locks) Has(name, owner string) bool { return c.holder(name, owner) != nil }
+// Has says whether this client has, or is about to have, an owner id of a lock. If not, the id may be that of a hold of this
+// client that was detached.
+func (c *Locks) Has(name, owner string) (has, detached bool) {
+	has = c.holder(name, owner) != nil
+	return has, !has && wireClient(owner) == c.ID && c.detached.may(owner)
+}
 
 // holder returns the term of this client that has an owner id of a lock, or nil.
 func (c *Locks) holder(name, owner string) *term {

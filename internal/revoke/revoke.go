@@ -120,14 +120,16 @@ func (k *Control) handle(m controlMessage, text string) {
 	}
 }
 
-// revoke ends a hold, if there is one and whoever asks may, and then tells the asker.
+// revoke ends a hold, if there is one and whoever asks may, and then tells the asker. Of a detached hold there is nothing
+// to end here, and nobody else would answer.
 func (k *Control) revoke(m controlMessage) {
-	if !k.locks.Has(m.Name, m.Owner) {
+	has, detached := k.locks.Has(m.Name, m.Owner)
+	if !has && !detached {
 		return
 	}
 	asked := []string{wire.Prefix(wire.Revoke, m.Name)}
 	o := request.Call{Server: k.locks.Server, Script: lua.ControlAsked, Keys: asked, Args: []string{m.Owner}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Quit, Until: time.Now().Add(revokeTTL)}
-	if reply, err := o.Run(context.Background()); err != nil || reply.Int != 1 || !k.locks.Revoke(m.Name, m.Owner) {
+	if reply, err := o.Run(context.Background()); err != nil || reply.Int != 1 || !(detached || k.locks.Revoke(m.Name, m.Owner)) {
 		return
 	}
 	from := m.From

@@ -48,6 +48,26 @@ func acquiring(l *redlatch.Lock) <-chan locktest.Outcome {
 	})
 }
 
+// Nobody had a hold to end, and so the client said nothing: whoever took the lock away waited for it in vain.
+func TestADetachedLockIsTakenAwayWithoutAWait(t *testing.T) {
+	for name, lock := range detachable {
+		t.Run(name, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+				h := detached(w, lock(a), time.Minute)
+				for _, forced := range []bool{true, false} {
+					start := time.Now()
+					was, err := admin.ForceRelease(bg, lock(b))
+					if d := time.Since(start); was != forced || err != nil || d != 0 {
+						t.Errorf("%v, %v after %v; want %v at once", was, err, d, forced)
+					}
+				}
+				w.WantErr(h.Release(bg), redlatch.ErrNotHeld)
+			})
+		})
+	}
+}
+
 // Whoever waits beside the one that has handed the lock over meets an id of its own client that no goroutine has. It is not
 // to be taken for one that a late request has left, also when others have extended it for longer than its client knows.
 func TestADetachedLockIsSomebodyElsesForItsOwnProcess(t *testing.T) {
