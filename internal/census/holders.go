@@ -21,6 +21,8 @@ const (
 	inquireAgain = answerPause
 	// mostSaid is how many such questions a client answers in a second. Whoever sends more floods.
 	mostSaid = 100
+	// forgetAfter is how long after it an answer is no news: a lock keeps its owner id while it passes within a process.
+	forgetAfter = 30 * time.Second
 	// mostHolders is of how many locks it is remembered who said what.
 	mostHolders = 1000
 )
@@ -60,6 +62,7 @@ type said struct {
 	claim.Claim
 
 	asked    time.Time // when the question was sent
+	answered time.Time // when the latest answer came
 	nonce    string    // of that, while it has no answer
 	inFlight bool      // it is on its way to the server
 }
@@ -180,14 +183,14 @@ func (h *holders) note(a inquiry) {
 		if !ok || c.Name != name || c.Owner != s.Owner || c.Waits || c.Lost != "" {
 			return
 		}
-		s.nonce, s.Since, s.Renewed, s.Note = "", now.Add(-c.For), c.Renewed, c.Note
+		s.answered, s.nonce, s.Since, s.Renewed, s.Note = now, "", now.Add(-c.For), c.Renewed, c.Note
 		h.said[name] = s
 		return
 	}
 }
 
 // Hold returns what is known of a hold of a lock by its owner id: what this client has itself, or what another one has said
-// when it was asked last. Its note is in a form that can be printed.
+// when it was asked last, if that was within forgetAfter. Its note is in a form that can be printed.
 func (k *Census) Hold(name, owner string) (claim.Claim, bool) {
 	h := k.holders
 	if c, held := h.held(name, owner); held {
@@ -197,5 +200,5 @@ func (k *Census) Hold(name, owner string) (claim.Claim, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.said[name]
-	return s.Claim, owner != "" && s.Owner == owner && !s.Since.IsZero()
+	return s.Claim, owner != "" && s.Owner == owner && !s.answered.IsZero() && time.Since(s.answered) < forgetAfter
 }

@@ -55,9 +55,13 @@ func TestAWaitThatEndsInVainHearsWhatTheHoldIsFor(t *testing.T) {
 					t.Errorf("%v: %+v", e, e)
 				}
 				w.OK(h.SetNote("row 5,000 of 9,000"))
-				time.Sleep(time.Hour)
-				if e := refusal(bg, t, of(c, "orders"), 0); e.Note != "row 4,000 of 9,000" || e.For < time.Hour {
+				time.Sleep(29 * time.Second)
+				if e := refusal(bg, t, of(c, "orders"), 0); e.Note != "row 4,000 of 9,000" || e.For < 30*time.Second {
 					t.Errorf("of a try after that: %+v", e)
+				}
+				time.Sleep(2 * time.Second)
+				if e := refusal(bg, t, of(c, "orders"), 0); e.Note != "" || e.For != 0 || e.Renewed {
+					t.Errorf("of a try long after that: %+v", e)
 				}
 				ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
 				defer cancel()
@@ -420,6 +424,60 @@ func TestAHolderAnswersSoManyQuestionsASecond(t *testing.T) {
 			t.Errorf("%d answers", n)
 		}
 		w.Release(h)
+	})
+}
+
+// A lock that passes within a process keeps its owner id. So its next holder had the note of one that was long over, and
+// seemed to have the lock for as long as both.
+func TestTheNoteOfAHoldThatHasPassedOnIsForgotten(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		first := w.Acquire(bg, a.Lock("orders", redlatch.Note("first job")))
+		waits := locktest.Later(func() *redlatch.Hold { return w.Acquire(bg, a.Lock("orders")) })
+		synctest.Wait()
+		if e := refusal(bg, t, b.Lock("orders"), 2*time.Millisecond); e.Note != "first job" {
+			t.Fatalf("%+v", e)
+		}
+		w.Release(first)
+		next := <-waits
+		if next.ID() != first.ID() {
+			t.Fatal("another owner id, so this shows nothing")
+		}
+		time.Sleep(31 * time.Second)
+		if e := refusal(bg, t, b.Lock("orders"), 0); e.Note != "" || e.For != 0 || e.Owner != next.ID() {
+			t.Errorf("of a try, later: %+v", e)
+		}
+		if e := refusal(bg, t, b.Lock("orders"), time.Second); e.Note != "" || e.For < 31*time.Second || e.For > 33*time.Second {
+			t.Errorf("of a wait: %+v", e)
+		}
+		w.Release(next)
+	})
+}
+
+// A note of what has been detached was taken and seen by nobody.
+func TestANoteOfWhatIsDetachedIsRefused(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Minute)))
+		w.Detach(h)
+		w.WantErr(h.SetNote("half"), redlatch.ErrNotHeld)
+		permits, err := w.Permits(c, 2, redlatch.Lease(time.Minute)).Acquire(bg, 2)
+		w.OK(err)
+		first, second := permits.Members()[0], permits.Members()[1]
+		w.Detach(first)
+		w.WantErr(first.SetNote("half"), redlatch.ErrNotHeld)
+		w.OK(permits.SetNote("half"))
+		p, err := admin.New(c).Participants(bg, admin.Question{})
+		w.OK(err)
+		if len(p.Clients) != 1 || len(p.Clients[0].Held) != 1 || p.Clients[0].Held[0].Note != "half" {
+			t.Errorf("%+v", p.Clients)
+		}
+		w.Detach(second)
+		w.WantErr(permits.SetNote("over"), redlatch.ErrNotHeld)
+		w.OK(h.Err())
+		w.Release(h)
+		w.Release(permits)
+		w.WantErr(h.SetNote("after"), redlatch.ErrNotHeld)
 	})
 }
 
