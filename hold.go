@@ -177,7 +177,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 
 // SetNote says what the hold is for, or how far its work is, in place of an earlier text; "" is none. Nothing is sent:
 // package admin and a BusyError of others have it if they can ask this client. It may have 200 bytes of UTF-8, or it is
-// ErrInvalid. It ends with the hold; then the error is that of Err. Of several, all members get it.
+// ErrInvalid. It ends with the hold; then the error is that of Err, and once detached ErrNotHeld. Of several, all get it.
 func (h *Hold) SetNote(text string) error {
 	if err := checkNote(text); err != nil {
 		return err
@@ -187,10 +187,10 @@ func (h *Hold) SetNote(text string) error {
 
 // Detach hands a lock or permit over by its id, which it returns: whoever has the id extends and releases it from now
 // on (Lock.ExtendID, Lock.ReleaseID, semaphore.Expirable), in whatever process. Nobody renews it or tells of its loss:
-// it is free when its lease is over. It is for holds acquired with Lease. ErrInvalid are several locks, their members,
-// sides of a read-write lock, group locks, nested holds, and a MinHold that is not over. Several permits are detached
-// by their Members. If the hold is over, the error is Err's. After an error nothing has changed. Called again,
-// it returns the id.
+// it is free when its lease is over, or a longer one that a nested hold had. It is for holds acquired with Lease.
+// ErrInvalid are several locks, their members, sides of a read-write lock, group locks, nested holds, and a MinHold
+// that is not over. Several permits are detached by their Members. If the hold is over, the error is Err's. After an
+// error nothing has changed. Called again, it returns the id.
 //
 // From then on the Hold is the id and nothing else, and may be dropped. To re-enter the lock with its context is
 // ErrNotHeld. Release, which Do calls, and Extend do what others do with the id. Err returns nil and Context does not end

@@ -27,4 +27,6 @@ var (
 	ErrNotHeld = errors.New("redlatch: lock not held")
 	// ErrReleased is the cause with which the context of something released ends.
 	ErrReleased = fmt.Errorf("%w: it has been released", ErrNotHeld)
+	// ErrDetached says that it has been left to whoever has its id.
+	ErrDetached = fmt.Errorf("%w: it has been detached", ErrNotHeld)
 )

@@ -19,7 +19,6 @@ import (
 // user releases it, and not before.
 
 var (
-	errDetached      = fmt.Errorf("%w: it has been detached", holdctx.ErrNotHeld)
 	errDetachShared  = invalid.Errorf("redlatch: a side of a read-write lock and a group lock cannot be detached, because they are not released by an id; release the hold")
 	errDetachMember  = invalid.Errorf("redlatch: a member of several locks is released together with the others, and cannot be detached; acquire the lock by itself")
 	errDetachNest    = invalid.Errorf("redlatch: the lock cannot be detached while another hold of its nest is left, or about to begin; release the others first")
@@ -36,7 +35,7 @@ func (h *Hold) Detach() error {
 	}
 	h.apart = true
 	t.removeLocked(h, nil)
-	t.state, t.err, t.inside, t.count = termOver, errDetached, false, 0
+	t.state, t.err, t.inside, t.count = termOver, holdctx.ErrDetached, false, 0
 	observer := h.observer
 	h.observer = nil
 	t.mu.Unlock()
@@ -72,12 +71,12 @@ func (h *Hold) undetachableLocked() error {
 	return nil
 }
 
-// unenterable says why nothing can nest in the hold: it is over, or errDetached; nil if something can.
+// unenterable says why nothing can nest in the hold: it is over, or detached; nil if something can.
 func (h *Hold) unenterable() error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
 	if h.err == nil && h.apart {
-		return fmt.Errorf("%w, and the context descends from that hold of lock %q; acquire with a context that does not descend from it", errDetached, h.Name())
+		return fmt.Errorf("%w, and the context descends from that hold of lock %q; acquire with a context that does not descend from it", holdctx.ErrDetached, h.Name())
 	}
 	return h.err
 }

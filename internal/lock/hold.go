@@ -323,7 +323,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		err = h.ExtendUntil(ctx, time.Time{}, d)
 	}
 	switch {
-	case !errors.Is(err, errDetached): // before, or meanwhile
+	case !errors.Is(err, holdctx.ErrDetached): // before, or meanwhile
 		return err
 	case h.t.c.Server.Left():
 		return request.ErrClosed
@@ -347,10 +347,14 @@ func (h *Hold) ExtendUntil(ctx context.Context, until time.Time, d time.Duration
 func (h *Hold) SetNote(text string) error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
-	if h.err == nil {
-		h.note = &text
+	switch {
+	case h.err != nil:
+		return h.err
+	case h.apart: // nobody can be told
+		return holdctx.ErrDetached
 	}
-	return h.err
+	h.note = &text
+	return nil
 }
 
 // Lock returns the lock that is held.

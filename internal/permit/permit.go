@@ -145,10 +145,14 @@ func (p *Permit) SetNote(text string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err == nil {
-		p.note = text
+	switch {
+	case p.err != nil:
+		return p.err
+	case p.apart: // nobody can be told
+		return holdctx.ErrDetached
 	}
-	return p.err
+	p.note = text
+	return nil
 }
 
 // unobserved returns who is to be told of the end, if nobody was told yet, and nobody

@@ -170,15 +170,22 @@ func (s *Several) Extend(ctx context.Context, d time.Duration) error {
 	return s.each(func(p *Permit) error { return p.Extend(ctx, d) })
 }
 
-// SetNote says what all permits are for, from now on.
+// SetNote says what all permits are for, from now on, but for those that have been detached. It fails if all have.
 func (s *Several) SetNote(text string) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
+	apart := 0
 	for _, p := range s.ps {
-		if err := p.SetNote(text); err != nil {
+		switch err := p.SetNote(text); {
+		case errors.Is(err, holdctx.ErrDetached):
+			apart++
+		case err != nil:
 			return err
 		}
+	}
+	if apart == len(s.ps) {
+		return holdctx.ErrDetached
 	}
 	return nil
 }
