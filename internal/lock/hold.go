@@ -23,6 +23,7 @@ type Hold struct {
 	own      *ownEnd // nil: it ends with its term
 
 	origin
+	lease time.Duration // that the watchdog is to keep it for
 
 	// Guarded by t.mu.
 	phase
@@ -70,7 +71,7 @@ func (t *term) addLocked(h *Hold, o *Params) {
 	}
 	if h.Watchdog {
 		t.watched++
-		t.keep = max(t.keep, o.Lease)
+		h.lease, t.keep = o.Lease, max(t.keep, o.Lease)
 		if d := cmp.Or(o.MaxHold, t.c.MaxHold); d > 0 {
 			h.boundByMaxHold(d)
 		}
@@ -101,6 +102,15 @@ func (t *term) removeLocked(h *Hold, err error) {
 	h.prev, h.next = nil, nil
 	if h.Watchdog {
 		t.watched--
+		if h.lease == t.keep && h.lease != t.length && t.state == termLive {
+			least := t.length
+			if !t.watch {
+				least = 0
+			}
+			if t.keepLess(least); t.watched > 0 {
+				t.watchLocked()
+			}
+		}
 	}
 	if h.own != nil {
 		t.c.Clock.Remove(&h.own.Lease)

@@ -23,8 +23,18 @@ type nest struct {
 	holds   *Hold         // the live ones, linked by Hold.next
 	count   int           // holds that are live or being entered
 	watched int           // of the live ones, how many the watchdog keeps
-	keep    time.Duration // the longest lease that it was ever to renew one of them for
+	keep    time.Duration // the longest lease that it is to renew one of them for
 	unfreed int           // so many holds have ended by a window, and count until they are released
+}
+
+// keepLess has the others kept for no longer than they ask for, and for least, now that the hold that asked for most has
+// ended. What Redis has runs down by itself.
+func (n *nest) keepLess(least time.Duration) {
+	keep := least
+	for h := n.holds; h != nil && keep < n.keep; h = h.next {
+		keep = max(keep, h.lease)
+	}
+	n.keep = keep
 }
 
 // liveOfLocked returns a live hold of a scope.

@@ -95,6 +95,45 @@ func TestTheLongestWatchdogOfANestIsRenewed(t *testing.T) {
 	})
 }
 
+// One short hold with a long lease had the others of its nest, and those that read beside it, renewed for that for ever:
+// a crash days later kept the lock for an hour.
+func TestALongWatchdogEndsWithTheHoldThatAskedForIt(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		long := redlatch.Watchdog(time.Hour)
+		for _, l := range []*redlatch.Lock{
+			c.Lock("a"), c.FairLock("b"), c.ReadWriteLock("c").Write(), c.ReadWriteLock("d").Read(), c.Lock("e", redlatch.Watchdog(time.Minute)),
+		} {
+			outer := w.Acquire(bg, l)
+			inner := w.Acquire(outer.Context(), locktest.With(l, long))
+			again := w.Acquire(inner.Context(), locktest.With(l, long))
+			w.Release(again)
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			if left := w.Server.TTL(l.Name()); left < 35*time.Minute {
+				t.Errorf("%s: kept for %v, while a hold with a lease of an hour is left", l.Name(), left)
+			}
+			w.Release(inner)
+			time.Sleep(59 * time.Minute)
+			w.OK(outer.Err())
+			time.Sleep(4 * time.Minute)
+			synctest.Wait()
+			if left := w.Server.TTL(l.Name()); left > time.Minute {
+				t.Errorf("%s: kept for %v, though the hold with a lease of an hour is over", l.Name(), left)
+			}
+			w.OK(outer.Err())
+			w.Release(outer)
+		}
+		first := w.Acquire(bg, c.ReadWriteLock("f").Read())
+		w.Release(w.Acquire(bg, c.ReadWriteLock("f", long).Read()))
+		time.Sleep(2 * time.Hour)
+		if left := w.Server.TTL("f"); left > 30*time.Second {
+			t.Errorf("kept for %v, though the reader with a lease of an hour is over", left)
+		}
+		w.Release(first)
+	})
+}
+
 // A lock that passes between goroutines has the lease of whoever has it, not of the first.
 func TestALockThatPassesOnHasTheNextOnesWatchdog(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
