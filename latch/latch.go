@@ -85,7 +85,7 @@ var ErrCounted = request.ErrCounted
 
 // CountDownAndWait counts down by one, as CountDown does, and then waits until the count is 0, as Wait does. The caller
 // that brings the count to 0 does not wait, even if somebody sets the latch again at once. A latch that is not set is
-// open: nothing is counted, and nobody waits.
+// open: nothing is counted, and the call returns nil at once, even if somebody sets the latch meanwhile.
 //
 // On failure the error says whether the call has counted. With ErrCounted it has, once, and the error is also that of
 // Wait. Without ErrCounted it is that of CountDown. If the server gave no answer, the count-down may still be executed,
@@ -94,8 +94,8 @@ func (l *Latch) CountDownAndWait(ctx context.Context) error {
 	if err := l.usable(ctx); err != nil {
 		return err
 	}
-	opened, err := l.in.Down(ctx)
-	if err != nil || opened {
+	closed, err := l.in.Down(ctx)
+	if err != nil || !closed {
 		return err
 	}
 	if err := l.wait(ctx, l.e.WaitSite()); err != nil {

@@ -38,10 +38,11 @@ func (l *Latch) Set(ctx context.Context, n int) (set bool, err error) {
 	return answer == 1, err
 }
 
-// Down counts down by one, and says whether that, or one of those that went as one request with it, has opened the latch.
-func (l *Latch) Down(ctx context.Context) (opened bool, err error) {
+// Down counts down by one, and says whether the latch is still to be waited for: not if that, or one of those that went as
+// one request with it, has opened it, or if it was not set, and nothing was counted.
+func (l *Latch) Down(ctx context.Context) (closed bool, err error) {
 	answer, err := l.change(ctx, lua.LatchDown, l.channel)
-	return answer == 1, err
+	return answer == 0, err
 }
 
 // Delete sets the count to 0, and says whether it was more.

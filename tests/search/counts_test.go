@@ -174,15 +174,13 @@ func effect(at *store, a *ask, again bool) (want *stored, tell []string, answer 
 		}
 	case "latch.down":
 		switch left := was - arg(3); {
-		case want == nil:
+		case was <= 0:
+			want, answer = nil, 2
 		case left > 0:
 			becomes(left)
 		default:
-			want = nil
-			if was > 0 {
-				answer = 1
-				say(0)
-			}
+			want, answer = nil, 1
+			say(0)
 		}
 	case "semaphore.add":
 		if want != nil || a.args[4] == "1" {

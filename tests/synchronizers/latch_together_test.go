@@ -62,6 +62,38 @@ func TestWhoOpensALatchDoesNotWaitWhenItIsSetAgain(t *testing.T) {
 	})
 }
 
+// One that was not counted would wait for others at a latch that does not expect it, and say that it has counted.
+func TestWhoCountsNothingDownDoesNotWaitWhenTheLatchIsSetMeanwhile(t *testing.T) {
+	for left, prepare := range map[string]func(w *locktest.World){
+		"not set":                        func(*locktest.World) {},
+		"left at 0 by another client":    func(w *locktest.World) { w.OK(w.Server.Set("orders", "0")) },
+		"left below 0 by another client": func(w *locktest.World) { w.OK(w.Server.Set("orders", "-1")) },
+	} {
+		t.Run(left, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				other := latch.New(w.Client(redlatch.Config{}), "orders")
+				var asked atomic.Bool
+				c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+					r, err := next()
+					switch s {
+					case "latch.down":
+						w.Latch(other, 7)
+					case "latch.count":
+						asked.Store(true)
+					}
+					return r, err
+				}})
+				prepare(w)
+				wantReleased(w, counting(bg, latch.New(c, "orders")))
+				wantCount(w, other, 7)
+				if asked.Load() {
+					t.Error("it waited, if only for one answer")
+				}
+			})
+		})
+	}
+}
+
 // A caller that does not know whether it was counted cannot know whether to count again.
 func TestAWaitBehindACountDownSaysThatItHasCounted(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
