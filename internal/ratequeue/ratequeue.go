@@ -252,7 +252,7 @@ func (q *rateQueue) ask(first []*waiter) (pause time.Duration) {
 	for {
 		reply, err := o.Run(context.Background())
 		if err == nil {
-			return q.answered(reply, id, first)
+			return q.answered(reply, o.Sent, id, first)
 		}
 		if !request.Outlasted(err) {
 			q.tellAll(err)
@@ -276,8 +276,8 @@ func recordID() string {
 	return string(id[:])
 }
 
-// answered does with the server's answer what is to be done.
-func (q *rateQueue) answered(reply driver.Reply, id string, first []*waiter) (pause time.Duration) {
+// answered does what is to be done with the server's answer to a request that was sent then.
+func (q *rateQueue) answered(reply driver.Reply, sent time.Time, id string, first []*waiter) (pause time.Duration) {
 	r := reply.List
 	if len(r) != 2 || r[0].Kind != driver.ReplyInt || r[1].Kind != driver.ReplyInt || r[0].Int > int64(len(first)) {
 		q.tellAll(request.Unexpected(reply, lua.RateLimiterTake))
@@ -289,7 +289,7 @@ func (q *rateQueue) answered(reply driver.Reply, id string, first []*waiter) (pa
 		q.noRate()
 		return 0
 	case answer < 0:
-		return q.refused(first, -wire.FromMillis(answer), rate)
+		return q.refused(first, sent, -wire.FromMillis(answer), rate)
 	default:
 		if given, back := q.given(first[:answer], rate); back > 0 {
 			q.giveBack(id, given, back)
@@ -328,8 +328,9 @@ func (q *rateQueue) given(first []*waiter, rate int) (given, back int) {
 	return given, back
 }
 
-// refused tells those who do not wait, or not for long enough, or for what will never come.
-func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause time.Duration) {
+// refused tells those who do not wait, or not for long enough, or for what will never come. d is from when the server ran a
+// request that was sent then: counted from its reply, waits were refused that are long enough.
+func (q *rateQueue) refused(first []*waiter, sent time.Time, d time.Duration, rate int) (pause time.Duration) {
 	q.Lock()
 	defer q.Unlock()
 	q.learntLocked(rate)
@@ -337,7 +338,7 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 	if head.Gone {
 		return 0 // what the next one wants may be there
 	}
-	q.retry = time.Now().Add(d)
+	q.retry = sent.Add(d)
 	leaves := head.Once || q.inVainLocked(head, head)
 	for w := range q.Line.All() {
 		if w.Once && (!leaves || w.Want.N >= head.Want.N) || q.inVainLocked(w, head) {
@@ -350,8 +351,8 @@ func (q *rateQueue) refused(first []*waiter, d time.Duration, rate int) (pause t
 	}
 	// Processes that wait for the same moment get their turns by chance. A client of
 	// Redisson comes 3 ms later than it could.
-	d += 1 + mathrand.N(1+min(d/8, 6*time.Millisecond)) //nolint:gosec // jitter
-	return min(d, request.Jittered(request.LongestPause))
+	pause = max(0, time.Until(q.retry)) + 1 + mathrand.N(1+min(d/8, 6*time.Millisecond)) //nolint:gosec // jitter
+	return min(pause, request.Jittered(request.LongestPause))
 }
 
 // learntLocked notes the rate, and sends the callers away that want more. A caller that has come since the server was asked

@@ -160,6 +160,28 @@ func TestRateLimiterWaitIsNotSleptThroughInVain(t *testing.T) {
 	})
 }
 
+// What the server says of the time until then was counted from when its reply came.
+func TestRateLimiterWaitIsNotRefusedBecauseAReplyIsLate(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var late atomic.Bool
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			r, err := next()
+			if s == "ratelimiter.take" && late.CompareAndSwap(true, false) {
+				time.Sleep(2500 * time.Millisecond)
+			}
+			return r, err
+		}})
+		l := ratelimit.New(c, "api", ratelimit.Rate{Permits: 1, Interval: 10 * time.Second})
+		w.TakeRate(l, 1)
+		late.Store(true)
+		start := time.Now()
+		w.OK(l.TryAcquire(bg, 1, 11*time.Second))
+		if d := time.Since(start); d < 10*time.Second || d > 10100*time.Millisecond {
+			t.Errorf("it had the permit after %v", d)
+		}
+	})
+}
+
 // Fewer permits may be there as soon as the one leaves that wants more: that is worth a wait.
 func TestRateLimiterWaitBehindOneThatWantsMoreIsNotInVain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
