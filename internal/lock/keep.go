@@ -46,12 +46,21 @@ func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
 // inVain says whether the caller waits less long than the lock stays.
 func (p *waitParams) inVain() bool { return !p.until.IsZero() && p.until.Before(p.free) }
 
-// inVain says whether the lock stays for longer than a caller waits that is in line at the gate.
-func (e *entry) inVain(until time.Time) bool {
+// inVain says whether the lock stays for longer than a caller waits that has come at that time, and has others before it.
+// What they knew before it came may not be so any more: somebody may have freed the lock. Then whoever is inside the gate is
+// to ask anew. A spin lock's caller does that after its pause.
+func (e *entry) inVain(came, until time.Time) bool {
 	e.mu.Lock()
-	free := e.seen.free
+	free, asked := e.seen.free, e.asked
 	e.mu.Unlock()
-	return until.Before(free) && e.current() == nil
+	switch {
+	case until.IsZero() || !until.Before(free) || e.current() != nil:
+		return false
+	case asked.Before(came):
+		e.news.Nudge()
+		return false
+	}
+	return true
 }
 
 // keeping prepares the last request of t's id if its lock is to stay for so long, as nobody's. Until then

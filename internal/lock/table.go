@@ -34,7 +34,8 @@ type entry struct {
 
 	mu    sync.Mutex // guards what follows
 	cur   *term      // of whoever is inside: live, or about to be
-	seen  seen       // with somebody else
+	seen  seen       // with somebody else,
+	asked time.Time  // as the server said when it was asked then
 	waits *inside    // whoever is inside, if it has to wait
 
 	// Of a read-write lock: see readers.go.
@@ -263,13 +264,13 @@ func (e *entry) dropNew(t *term) {
 	}
 }
 
-// saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
-func (e *entry) saw(now seen) {
+// saw notes who has the lock, as the server said when it was asked then. If nobody has it any more, and it stays, those in
+// line learn that.
+func (e *entry) saw(now seen, asked time.Time) {
 	e.mu.Lock()
-	news := !now.free.IsZero() && e.seen.owner != now.owner
-	e.seen = now
+	e.seen, e.asked = now, asked
 	e.mu.Unlock()
-	if news {
+	if !now.free.IsZero() {
 		e.gate.Wake()
 	}
 }

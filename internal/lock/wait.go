@@ -102,7 +102,7 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 		}
 		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
 		p.seen = sawAt(q.Sent, owner, ttl)
-		e.saw(p.seen)
+		e.saw(p.seen, q.Sent)
 		c.reapFound(l, owner)
 		tries++
 		switch {
@@ -363,7 +363,7 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 
 // waitOver says whether a wait until then is over, or is in vain.
 func (p *waitParams) waitOver(until, now time.Time) bool {
-	return !until.IsZero() && (!now.Before(until) || p.ahead.entry != nil && p.ahead.entry.inVain(until))
+	return !until.IsZero() && (!now.Before(until) || p.ahead.entry != nil && p.ahead.entry.inVain(p.start, until))
 }
 
 // payOwed waits until this process owes nobody a turn, or has waited for long

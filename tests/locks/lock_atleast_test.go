@@ -274,9 +274,15 @@ func trying(l *redlatch.Lock, wait time.Duration) <-chan locktest.Outcome {
 	return c
 }
 
+// staying are the locks that can stay.
+var staying = map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
+	"lock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) },
+	"spin": locktest.TypesOfLock["spin"],
+}
+
 // A caller slept for its whole wait for a lock of which everybody knew until when it stays.
 func TestAWaitForALockThatStaysIsNotSleptThroughInVain(t *testing.T) {
-	for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{"lock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }, "spin": locktest.TypesOfLock["spin"]} {
+	for kind, lock := range staying {
 		t.Run(kind, func(t *testing.T) {
 			locktest.InFakeTime(t, func(w *locktest.World) {
 				for i, c := range []*redlatch.Client{w.Client(redlatch.Config{}), w.Client(redlatch.Config{})} { // the holder's own, and another
@@ -330,6 +336,34 @@ func TestThoseInLineBehindALongWaitLearnThatTheLockStays(t *testing.T) {
 			t.Errorf("they had it after %v", d)
 		}
 	})
+}
+
+// Those in line believed whoever is before them, however long ago that one had asked: the lock was free.
+func TestAWaitIsNotRefusedForALockThatHasBeenFreed(t *testing.T) {
+	for kind, lock := range staying {
+		for name, free := range map[string]func(w *locktest.World, l *redlatch.Lock){
+			"ForceRelease": func(w *locktest.World, l *redlatch.Lock) {
+				if was, err := admin.ForceRelease(bg, l); !was || err != nil {
+					w.Errorf("%t, %v", was, err)
+				}
+			},
+			"DEL": func(w *locktest.World, _ *redlatch.Lock) { w.Server.Del("job") },
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				locktest.InFakeTime(t, func(w *locktest.World) {
+					a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+					w.Release(w.Acquire(bg, locktest.With(lock(a, "job"), redlatch.MinHold(10*time.Minute))))
+					first := trying(lock(b, "job"), time.Hour)
+					time.Sleep(10 * time.Second)
+					free(w, lock(a, "job"))
+					second := trying(lock(b, "job"), 30*time.Second)
+					time.Sleep(time.Second)
+					w.Release(w.Got(first))
+					w.Release(w.Got(second))
+				})
+			})
+		}
+	}
 }
 
 // Several locks as one do not wait for a member that stays for longer than they wait.
