@@ -117,7 +117,7 @@ func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitPar
 		}
 		q.note(a)
 		err = request.ErrWaitOver
-		if !o.Try {
+		if !o.Try && !p.inVain() {
 			err = q.wait(ctx, a)
 		}
 		if err != nil {
@@ -249,7 +249,7 @@ func (q *fairWaiter) leave() {
 
 // note draws conclusions from an answer.
 func (q *fairWaiter) note(a *answer) {
-	q.p.owner, q.p.ttl = a.owner, max(0, a.ttl)
+	q.p.seen = sawAt(q.asked, a.owner, a.ttl)
 	if a.fresh && q.queued {
 		q.c.Events.Requeued(q.l.Name(), q.t.id, time.Since(q.start))
 	}

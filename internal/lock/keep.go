@@ -63,6 +63,17 @@ func (e *entry) inVain(came, until time.Time) bool {
 	return true
 }
 
+// inVainLocked says whether one of the members waits less long than the lock stays. All are told to join again: then that one
+// sees it. entry.mu is locked.
+func (g *readerGroup) inVainLocked() bool {
+	for m := range g.members.All() {
+		if !m.Until.IsZero() && m.Until.Before(g.entry.seen.free) && !g.entry.asked.Before(m.Since) {
+			return true
+		}
+	}
+	return false
+}
+
 // keeping prepares the last request of t's id if its lock is to stay for so long, as nobody's. Until then
 // both ids are known, and for as long as the lock may last if this request is late, or is never executed.
 func (t *term) keeping(rest time.Duration) request.Call {

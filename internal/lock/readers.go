@@ -82,6 +82,9 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 			}
 			err := m.group.err
 			switch t = m.group.t; {
+			case errors.Is(err, errRejoin) && e.inVain(p.start, p.until):
+				p.behind(e)
+				return nil, p.asBusy(request.ErrWaitOver)
 			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
 				continue
 			case request.Outlasted(err) && c.Server.Patient(o.Since): // of others
@@ -255,7 +258,10 @@ func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, o *Params) 
 	}
 	o.asks.Over()
 	w := p.waiting(g.entry, o)
-	err := g.await(ctx, p, w, end)
+	err := request.ErrWaitOver
+	if o.Try || !g.entry.inVain(p.start, p.until) {
+		err = g.await(ctx, p, w, end)
+	}
 	if err == nil {
 		g.entry.mu.Lock()
 		err = g.why

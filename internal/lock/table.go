@@ -269,7 +269,15 @@ func (e *entry) dropNew(t *term) {
 func (e *entry) saw(now seen, asked time.Time) {
 	e.mu.Lock()
 	e.seen, e.asked = now, asked
+	g := e.forming
+	vain := g != nil && !now.free.IsZero() && g.inVainLocked()
+	if vain {
+		e.forming = nil
+	}
 	e.mu.Unlock()
+	if vain {
+		g.cancel(errRejoin)
+	}
 	if !now.free.IsZero() {
 		e.gate.Wake()
 	}

@@ -205,7 +205,7 @@ func (q *acquisition) over() bool { return !q.o.Until.IsZero() && time.Until(q.o
 // one failed; took is how long others could be in its way, at least.
 func (q *acquisition) rest(ctx context.Context, round int, l *lock.Spec, busy lock.Busy, took time.Duration) error {
 	d := max(took, min(10*time.Millisecond<<min(round, 10), longestRest))
-	e := lock.Busy{Name: cmp.Or(busy.Name, l.Name()), Owner: busy.Owner, TTL: busy.TTL}
+	e := lock.Busy{Name: cmp.Or(busy.Name, l.Name()), Owner: busy.Owner, TTL: busy.TTL, After: busy.After}
 	l.Client().Events.Refused(busy.Owner)
 	return q.m.whileOpen(ctx, func(ctx context.Context) error {
 		_, err := request.Pause(ctx, nil, nil, q.o.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter

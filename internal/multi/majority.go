@@ -166,7 +166,7 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Trouble) (*Hold, er
 			return nil, s.hopeless
 		case ctx.Err() != nil:
 			return nil, s.ended(request.ContextError(ctx))
-		case q.o.Try, q.over(), s.silent && outage != nil:
+		case q.o.Try, q.over(), s.vain, s.silent && outage != nil:
 			return nil, s.error()
 		}
 		// Callers that met would meet again after a pause that is short beside the
@@ -324,6 +324,7 @@ type result struct {
 	of       *lock.Spec // a member that is taken, or the first one,
 	busy     lock.Busy  // as far as that says by whom
 	taken    bool       // whether any is
+	vain     bool       // so many stay for longer than the caller waits that there can be no majority in time
 	answered bool       // a majority has said that it is ours, or whose
 	silent   bool       // so many did not answer that there can be no majority
 	errs     []error    // of the members that did not answer
@@ -334,7 +335,7 @@ type result struct {
 func (q *acquisition) sum(votes []answer) result {
 	t := result{of: q.m.locks[0], busy: lock.Busy{Name: q.m.locks[0].Name()}}
 	var refused []error
-	dumb, unasked, answers := 0, 0, 0
+	dumb, unasked, answers, stay := 0, 0, 0, 0
 	owners := map[string]int{} // of the members that we had
 	for _, v := range votes {
 		if v.h != nil {
@@ -358,7 +359,11 @@ func (q *acquisition) sum(votes []answer) result {
 				continue
 			}
 			answers++
-			if t.busy.Owner == "" {
+			stays := !q.o.Until.IsZero() && busy.After > time.Until(q.o.Until)
+			if stays {
+				stay++
+			}
+			if t.busy.Owner == "" || stays && busy.After > t.busy.After {
 				t.of, t.busy = l, busy
 			}
 			if other, ok := owners[busy.Owner]; ok {
@@ -370,7 +375,7 @@ func (q *acquisition) sum(votes []answer) result {
 	}
 	most := len(q.m.locks) - q.m.need // so many may fail
 	dumb += len(refused)
-	t.silent, t.answered = dumb > most, answers >= q.m.need
+	t.silent, t.answered, t.vain = dumb > most, answers >= q.m.need, stay > most
 	t.taken = unasked > 0 || t.busy.Owner != ""
 	if len(refused) > most {
 		t.hopeless = errors.Join(refused...)
@@ -394,7 +399,7 @@ func (t result) error() error {
 	if t.silent || (!t.taken && len(t.errs) > 0) {
 		return &request.OutageError{Cause: errors.Join(t.errs...)}
 	}
-	return t.of.Client().Errors.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL})
+	return t.of.Client().Errors.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, After: t.busy.After})
 }
 
 // ended is the error of a caller whose context has ended.
@@ -402,5 +407,5 @@ func (t result) ended(err error) error {
 	if t.silent {
 		return &request.OutageError{Cause: errors.Join(t.errs...), Ended: err}
 	}
-	return t.of.Client().Errors.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, Cause: err})
+	return t.of.Client().Errors.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, After: t.busy.After, Cause: err})
 }

@@ -366,6 +366,43 @@ func TestAWaitIsNotRefusedForALockThatHasBeenFreed(t *testing.T) {
 	}
 }
 
+// A reader, a fair lock's caller and a RedLock slept for their whole wait, and were told of a lease.
+func TestAWaitOfAnyKindForANameThatStaysIsNotSleptThroughInVain(t *testing.T) {
+	kinds := map[string]func(c *redlatch.Client) *redlatch.Lock{"red": func(c *redlatch.Client) *redlatch.Lock { return redlatch.RedLock(c.Lock("job")) }}
+	for kind, of := range locktest.TypesOfLock {
+		if kind != "group" { // which is of values
+			kinds[kind] = func(c *redlatch.Client) *redlatch.Lock { return of(c, "job") }
+		}
+	}
+	for kind, lock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Client(redlatch.Config{})
+				h := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("job", redlatch.MinHold(time.Minute)))
+				start := time.Now()
+				waits := trying(lock(c), 30*time.Second)
+				time.Sleep(time.Second)
+				w.Release(h)
+				if o := <-waits; !errors.Is(o.Err, redlatch.ErrBusy) || time.Since(start) > 10*time.Second {
+					t.Errorf("who waited already: %v, after %v", o.Err, time.Since(start))
+				}
+				left := time.Minute - time.Since(start)
+				wantStays(w, lock(c), time.Second, left)
+				long := trying(lock(c), 2*time.Minute)
+				wait, asked := trying(lock(c), 5*time.Second), time.Now()
+				if o := <-wait; !errors.Is(o.Err, redlatch.ErrBusy) || time.Since(asked) > time.Second && kind != "red" {
+					t.Errorf("behind one that waits for longer: %v, after %v", o.Err, time.Since(asked))
+				}
+				w.Release(w.Got(long))
+				if d := time.Since(start); d < time.Minute || d > 63*time.Second {
+					t.Errorf("a wait that is long enough got it after %v", d)
+				}
+				w.WantLocksGone()
+			})
+		})
+	}
+}
+
 // Several locks as one do not wait for a member that stays for longer than they wait.
 func TestSeveralLocksDoNotWaitInVainForOneThatStays(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
