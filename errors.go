@@ -93,6 +93,10 @@ func (e *BusyError) Error() string {
 	if e.Owner != "" {
 		s = fmt.Sprintf("redlatch: lock %q is held by %s", e.Name, e.holder())
 	}
+	kept := wire.Kept(e.Owner)
+	if kept { // nobody has it
+		s = fmt.Sprintf("redlatch: lock %q was released, and MinHold keeps it", e.Name)
+	}
 	if what := stillBusy[e.Kind]; what != "" {
 		s = fmt.Sprintf("redlatch: "+what, e.Name)
 	}
@@ -104,7 +108,7 @@ func (e *BusyError) Error() string {
 		s += fmt.Sprintf(" for another %v at least", e.RetryAfter.Round(time.Millisecond))
 	case e.TTL > 0 && e.Kind == KindExpirable:
 		s += fmt.Sprintf("; the first one is over in %v", e.TTL.Round(time.Millisecond))
-	case e.TTL > 0 && !e.Renewed:
+	case e.TTL > 0 && !e.Renewed && !kept:
 		s += fmt.Sprintf("; its lease ends in %v unless it is renewed", e.TTL.Round(time.Millisecond))
 	}
 	if e.Cause != nil {

@@ -19,7 +19,7 @@ func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx)
 // ReleaseID releases a lock by the id of a hold that was detached (Hold.Detach), or that is of another process: for one
 // work whose steps are processes of their own.
 // It returns ErrNotHeld, and changes nothing, if the lock is not that owner's any more. After a lost answer such a lock
-// counts as released by the first request: ReleaseID does not know how long the lease was. The id of a hold of this very
+// counts as released by the first request: ReleaseID does not know how long the lease was. The id of a live hold of this
 // Client that was not detached is ErrInvalid, and so are sides of a read-write lock, group locks, and several locks as one.
 func (l *Lock) ReleaseID(ctx context.Context, id string) error {
 	if err := l.byID(ctx); err != nil {
@@ -29,9 +29,9 @@ func (l *Lock) ReleaseID(ctx context.Context, id string) error {
 }
 
 // ExtendID raises the lease of a lock to d from now by the id of a hold, if it is not longer already; it never shortens
-// it. What is refused, and what it returns, is as for ReleaseID. With AckRequired, an extension that fewer replicas
-// acknowledge is ErrNotAcknowledged. Do not call it for a name that a read-write lock has: it would extend that lock, too,
-// if the owner is one of its readers.
+// it. What is refused, and what it returns, is as for ReleaseID. The id that MinHold leaves is no hold's: ErrNotHeld.
+// With AckRequired, an extension that fewer replicas acknowledge is ErrNotAcknowledged. Do not call it for a name that a
+// read-write lock has: it would extend that lock, too, if the owner is one of its readers.
 func (l *Lock) ExtendID(ctx context.Context, id string, d time.Duration) error {
 	if err := l.byID(ctx); err != nil {
 		return err

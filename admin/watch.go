@@ -53,7 +53,8 @@ const (
 	// ChangeLost: a client of redlatch says that it has lost a hold. That holder is also released or expired, if Watch
 	// has seen it hold the lock, mostly before.
 	ChangeLost What = "lost"
-	// ChangeState: a synchronizer has other numbers than at the last look: Info has them.
+	// ChangeState: a synchronizer has other numbers than at the last look: Info has them. Or a lock is free that
+	// redlatch.MinHold kept.
 	ChangeState What = "state"
 	// ChangeWaiting: another number of callers waits.
 	ChangeWaiting What = "waiting"
@@ -331,9 +332,13 @@ func (w *watch) differences(before, now *Info) (changes []Change) {
 	if w.at.IsZero() {
 		return nil
 	}
-	passed := time.Since(w.at)
+	passed, free := time.Since(w.at), false
 	for _, h := range before.Holders {
-		if holderIn(now, h) == nil {
+		switch {
+		case holderIn(now, h) != nil:
+		case wire.Kept(h.Owner): // which nobody was
+			free = !now.Held()
+		default:
 			what := ChangeReleased
 			if h.TTL >= 0 && passed >= h.TTL {
 				what = ChangeExpired
@@ -346,7 +351,7 @@ func (w *watch) differences(before, now *Info) (changes []Change) {
 			changes = append(changes, Change{What: ChangeAcquired, Holder: h})
 		}
 	}
-	if stateOf(before) != stateOf(now) {
+	if free || stateOf(before) != stateOf(now) {
 		changes = append(changes, Change{What: ChangeState})
 	}
 	return changes

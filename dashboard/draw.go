@@ -130,7 +130,7 @@ func (s *sketch) say(format string, args ...any) {
 
 // holder draws somebody who has the lock, and what that one waits for.
 func (s *sketch) holder(o *overview.Holder, this *node) {
-	who := s.h.text(o.ByText(o.Client, o.Redlatch))
+	who := s.h.text(o.WhoText())
 	n := s.person("holder", who, o.ForText())
 	s.edge("holds", n, this)
 	s.say("%s holds it", who)

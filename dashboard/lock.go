@@ -132,7 +132,7 @@ func (h *Handler) holder(o *overview.Holder) caller {
 		times = fmt.Sprintf("%d times", o.Count)
 	}
 	return caller{
-		Who: h.text(o.ByText(o.Client, o.Redlatch)), Owner: h.text(o.Owner), For: o.ForText(), Lease: o.LeaseText(o.TTL), Site: h.text(o.Site), Note: h.text(o.Note),
+		Who: h.text(o.WhoText()), Owner: h.text(o.Owner), For: o.ForText(), Lease: o.LeaseText(o.TTL), Site: h.text(o.Site), Note: h.text(o.Note),
 		What: commas(h.text(o.Mode), h.text(o.Value), times),
 	}
 }

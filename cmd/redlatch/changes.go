@@ -117,7 +117,7 @@ func lineOf(c *admin.Change) string {
 	var holders []string
 	for i := range l.Holders {
 		h := &l.Holders[i]
-		holders = append(holders, h.ByText(h.Client, h.Redlatch))
+		holders = append(holders, h.WhoText())
 	}
 	return text + ": " + string(l.Kind) + ", held by " + strings.Join(holders, ", ")
 }

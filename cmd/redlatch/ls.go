@@ -114,7 +114,7 @@ func listTable(found []overview.Lock) [][]string {
 			if h.IsRenewed() {
 				ttl = "renewed"
 			}
-			rows = append(rows, []string{l.Name, l.What(&h), strconv.Itoa(h.Count), h.ByText(h.Client, h.Redlatch), h.ForText(), ttl, l.WaitersText(), h.Owner})
+			rows = append(rows, []string{l.Name, l.What(&h), strconv.Itoa(h.Count), h.WhoText(), h.ForText(), ttl, l.WaitersText(), h.Owner})
 		}
 	}
 	return rows

@@ -95,7 +95,7 @@ func holderRows(l *overview.Lock) [][]string {
 		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10)})
 	}
 	for _, h := range l.Holders {
-		rows = append(rows, []string{"owner", h.Owner}, []string{"by", h.ByText(h.Client, h.Redlatch)})
+		rows = append(rows, []string{"owner", h.Owner}, []string{"by", h.WhoText()})
 		rows = append(rows, sinceRows(&h.Told)...)
 		if h.Mode != "" {
 			rows = append(rows, []string{"mode", h.Mode})

@@ -51,7 +51,7 @@ func infoOf(ctx context.Context, client *redlatch.Client, name string) admin.Inf
 // busyWith says who holds the lock that could not be had, where that is known.
 func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	var busy *redlatch.BusyError
-	if !errors.As(err, &busy) || busy.Owner == "" {
+	if !errors.As(err, &busy) || busy.Owner == "" || wire.Kept(busy.Owner) {
 		return err
 	}
 	owner := strings.TrimSuffix(busy.Owner, ":write")

@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"internal/request":   {"driver", "internal/invalid", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/script", "internal/wire", "internal/worker"},
 	".":                  {"driver", "internal/args", "internal/barrier", "internal/bridge", "internal/callsite", "internal/census", "internal/claim", "internal/election", "internal/handoff", "internal/holdctx", "internal/hooks", "internal/inspect", "internal/invalid", "internal/lastuser", "internal/lock", "internal/multi", "internal/permit", "internal/poll", "internal/ratequeue", "internal/renew", "internal/request", "internal/revoke", "internal/twins", "internal/wire", "internal/worker"},
 	"internal/promtext":  {},
-	"internal/overview":  {".", "admin", "internal/promtext"},
+	"internal/overview":  {".", "admin", "internal/promtext", "internal/wire"},
 	"dashboard":          {".", "internal/overview", "internal/promtext"},
 	"internal/adapter":   {"driver", "internal/mask", "internal/wire"},
 	"redlatchgoredis":    {".", "connect", "driver", "internal/adapter", goredis},

@@ -40,6 +40,9 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) e
 	if err := l.byOwner(owner); err != nil {
 		return err
 	}
+	if wire.Kept(owner) { // nobody is
+		return notHeldBy(owner, l, false, nil)
+	}
 	o := l.c.Server.Question(lua.LockRenew, []string{l.key})
 	o.Args, o.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
 	reply, err := o.Run(ctx)
@@ -71,6 +74,9 @@ func (l *Spec) byOwner(owner string) error {
 		return errNotByOwner
 	case client == "":
 		return invalid.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
+	case client == l.c.ID && wire.Kept(owner): // which any client releases
+	case client == l.c.ID && l.c.lapsed.released(owner):
+		return notHeldBy(owner, l, false, nil)
 	case client == l.c.ID && l.c.table.keeps(l.key, owner):
 		return invalid.Errorf("redlatch: %s is an owner of this very client, and was not detached; use its Hold", owner)
 	}

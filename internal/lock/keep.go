@@ -36,7 +36,7 @@ func (s *stay) left() time.Duration {
 
 // sawAt is what the server has said of a lock that is not free, when it was asked then.
 func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
-	s := seen{owner: owner, ttl: max(0, ttl)}
+	s := seen{owner: owner, ttl: max(0, ttl), asked: asked}
 	if ttl > 0 && wire.Kept(owner) {
 		s.free = asked.Add(ttl)
 	}
@@ -51,7 +51,7 @@ func (p *waitParams) inVain() bool { return !p.until.IsZero() && p.until.Before(
 // to ask anew. A spin lock's caller does that after its pause.
 func (e *entry) inVain(came, until time.Time) bool {
 	e.mu.Lock()
-	free, asked := e.seen.free, e.asked
+	free, asked := e.seen.free, e.seen.asked
 	e.mu.Unlock()
 	switch {
 	case until.IsZero() || !until.Before(free) || e.current() != nil:
@@ -67,7 +67,7 @@ func (e *entry) inVain(came, until time.Time) bool {
 // sees it. entry.mu is locked.
 func (g *readerGroup) inVainLocked() bool {
 	for m := range g.members.All() {
-		if !m.Until.IsZero() && m.Until.Before(g.entry.seen.free) && !g.entry.asked.Before(m.Since) {
+		if !m.Until.IsZero() && m.Until.Before(g.entry.seen.free) && !g.entry.seen.asked.Before(m.Since) {
 			return true
 		}
 	}
@@ -79,7 +79,7 @@ func (g *readerGroup) inVainLocked() bool {
 func (t *term) keeping(rest time.Duration) request.Call {
 	nobody := wire.KeptField(t.c.NewID())
 	for _, id := range []string{t.id, nobody} {
-		t.c.lapsed.add(id, max(rest, t.length, t.longest)+request.LongestAttempt)
+		t.c.lapsed.add(id, max(rest, t.length, t.longest)+request.LongestAttempt, true)
 	}
 	return t.op(t.lock.kind.keep, []string{t.id, nobody, t.lock.channel, wire.MillisUp(rest)})
 }

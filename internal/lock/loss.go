@@ -71,7 +71,7 @@ func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
 	lapsed, longest, now := t.unfreed > 0, max(t.length, t.longest), time.Now()
 	return true, func() {
 		if lapsed {
-			t.c.lapsed.add(t.id, longest)
+			t.c.lapsed.add(t.id, longest, false)
 		}
 		t.bury(reason, err, now, ended, inside, lapsed)
 	}

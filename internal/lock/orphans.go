@@ -36,22 +36,28 @@ func (c *Locks) reapFound(l *Spec, owner string) {
 // in Redis. That time is their holders', to stop: nobody else releases them.
 type lapsed struct {
 	mu    sync.Mutex // guards what follows
-	until map[string]time.Time
+	until map[string]lapse
 	most  int // so many are kept before those are looked for whose time is over
 }
 
-func (s *lapsed) add(id string, length time.Duration) {
+// A lapse is until when an id may stand in Redis, and whether its hold is over because it was released.
+type lapse struct {
+	until    time.Time
+	released bool
+}
+
+func (s *lapsed) add(id string, length time.Duration, released bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if len(s.until) >= s.most {
-		maps.DeleteFunc(s.until, func(_ string, until time.Time) bool { return now.After(until) })
+		maps.DeleteFunc(s.until, func(_ string, l lapse) bool { return now.After(l.until) })
 		s.most = 2*len(s.until) + 64
 	}
 	if s.until == nil {
-		s.until = make(map[string]time.Time)
+		s.until = make(map[string]lapse)
 	}
-	s.until[id] = now.Add(length)
+	s.until[id] = lapse{now.Add(length), released}
 }
 
 func (s *lapsed) remove(id string) {
@@ -63,5 +69,12 @@ func (s *lapsed) remove(id string) {
 func (s *lapsed) has(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Now().Before(s.until[id])
+	return time.Now().Before(s.until[id].until)
+}
+
+// released says whether an id is there of a hold that was released.
+func (s *lapsed) released(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.until[id].released
 }

@@ -34,8 +34,7 @@ type entry struct {
 
 	mu    sync.Mutex // guards what follows
 	cur   *term      // of whoever is inside: live, or about to be
-	seen  seen       // with somebody else,
-	asked time.Time  // as the server said when it was asked then
+	seen  seen       // with somebody else
 	waits *inside    // whoever is inside, if it has to wait
 
 	// Of a read-write lock: see readers.go.
@@ -48,6 +47,7 @@ type seen struct {
 	owner string
 	ttl   time.Duration
 	free  time.Time // from when on nobody has it, if it only stays until then: see keep.go; else zero
+	asked time.Time // when the server was asked that said so
 }
 
 // busy says why nobody else could have the lock.
@@ -264,11 +264,10 @@ func (e *entry) dropNew(t *term) {
 	}
 }
 
-// saw notes who has the lock, as the server said when it was asked then. If nobody has it any more, and it stays, those in
-// line learn that.
-func (e *entry) saw(now seen, asked time.Time) {
+// saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
+func (e *entry) saw(now seen) {
 	e.mu.Lock()
-	e.seen, e.asked = now, asked
+	e.seen = now
 	g := e.forming
 	vain := g != nil && !now.free.IsZero() && g.inVainLocked()
 	if vain {

@@ -102,7 +102,7 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 		}
 		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
 		p.seen = sawAt(q.Sent, owner, ttl)
-		e.saw(p.seen, q.Sent)
+		e.saw(p.seen)
 		c.reapFound(l, owner)
 		tries++
 		switch {

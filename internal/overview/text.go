@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // What says what a holder has of the lock.
@@ -192,12 +193,19 @@ func (l *Lock) HoldersText() string {
 	if len(l.Holders) == 0 {
 		return ""
 	}
-	h := &l.Holders[0]
-	text := h.ByText(h.Client, h.Redlatch)
+	text := l.Holders[0].WhoText()
 	if n := len(l.Holders) - 1; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text
+}
+
+// WhoText says who holds the lock: nobody does that was released and stays.
+func (h *Holder) WhoText() string {
+	if wire.Kept(h.Owner) {
+		return "MinHold, after the release"
+	}
+	return h.ByText(h.Client, h.Redlatch)
 }
 
 // Who says who claims it.

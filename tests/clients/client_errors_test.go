@@ -141,6 +141,11 @@ func TestErrorTexts(t *testing.T) {
 			&redlatch.BusyError{Name: "n", Owner: "o", Cause: context.DeadlineExceeded},
 			`redlatch: lock "n" is held by o: context deadline exceeded`,
 		},
+		{
+			&redlatch.BusyError{Name: "n", Owner: "o:kept", TTL: time.Minute, RetryAfter: time.Minute, By: "billing@host-7 pid 4121"},
+			`redlatch: lock "n" was released, and MinHold keeps it for another 1m0s at least`,
+		},
+		{&redlatch.BusyError{Name: "n", Owner: "o:kept", TTL: time.Minute}, `redlatch: lock "n" was released, and MinHold keeps it`},
 		{&redlatch.BusyError{Name: "n", Kind: redlatch.KindRateLimiter}, `redlatch: rate limiter "n" has not enough permits`},
 		{
 			&redlatch.BusyError{Name: "n", Kind: redlatch.KindRateLimiter, RetryAfter: 1500 * time.Millisecond, Cause: context.Canceled},

@@ -451,6 +451,33 @@ func TestALockThatStaysIsFreedForThoseWhoWait(t *testing.T) {
 	}
 }
 
+// An extension of the id that keeps a lock locked all out for as long. Nobody could free it sooner from the client that had it,
+// which said that the Hold was to be used: that is over.
+func TestTheIDThatKeepsALockIsReleasedAndNotExtended(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		for _, by := range []*redlatch.Lock{c.Lock("job"), other.Lock("job")} {
+			h := w.Acquire(bg, c.Lock("job", redlatch.MinHold(time.Minute)))
+			w.WantErr(c.Lock("job").ReleaseID(bg, h.ID()), redlatch.ErrInvalid)
+			w.Release(h)
+			_, err := other.Lock("job").TryAcquire(bg, 0)
+			var busy *redlatch.BusyError
+			if !asBusy(err, &busy) || strings.Contains(err.Error(), "is held by") || !strings.Contains(err.Error(), "was released, and MinHold keeps it for another 1m0s") {
+				t.Errorf("%v", err)
+			}
+			w.WantErr(by.ReleaseID(bg, h.ID()), redlatch.ErrNotHeld)
+			w.WantErr(by.ExtendID(bg, h.ID(), time.Hour), redlatch.ErrNotHeld)
+			w.WantErr(by.ExtendID(bg, busy.Owner, time.Hour), redlatch.ErrNotHeld)
+			if left := w.Server.TTL("job"); left != time.Minute {
+				t.Errorf("it stays for %v", left)
+			}
+			w.OK(by.ReleaseID(bg, busy.Owner))
+			w.WantLocksGone()
+			w.WantErr(by.ReleaseID(bg, busy.Owner), redlatch.ErrNotHeld)
+		}
+	})
+}
+
 func TestADroppedHoldStaysAsOneThatIsReleased(t *testing.T) {
 	dropped := make(chan struct{}, 1)
 	w := locktest.InRealTime(t)
