@@ -202,9 +202,9 @@ func TestTheNextLeaderWaitsForTheTasksOfTheLast(t *testing.T) {
 				time.Sleep(10 * time.Second) // also a task that runs beside the next leader has returned
 				w.OK(s.Shutdown())
 				stop()
-				<-ended
+				t.Log(<-ended)
 				stopNext()
-				<-next
+				t.Log(<-next)
 			})
 		})
 	}

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/redlatchprom"
 	"github.com/redlatch/redlatch/redlatchtest"
@@ -213,6 +215,17 @@ func TestARealPrometheusTellsOfALoss(t *testing.T) {
 	if len(fired) != 1 || fired[0]["reason"] != string(redlatch.LostGone) || fired[0]["job"] != "shop" {
 		t.Errorf("the alerts are %v", fired)
 	}
+
+	ctx, resign := context.WithCancel(bg)
+	resigned := make(chan error, 1)
+	go func() {
+		resigned <- election.New(client, "scheduler").Run(ctx, func(ctx context.Context, _ int64) error { <-ctx.Done(); return nil })
+	}()
+	defer func() {
+		resign()
+		t.Log(<-resigned) // as it was told
+	}()
+	s.await(`redlatch_leader{name="scheduler"} == 1`)
 
 	// What the dashboard asks can be answered.
 	text, err := os.ReadFile(filepath.Join(pages, "dashboard.json"))
