@@ -3,7 +3,6 @@ package redlatch
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
@@ -130,7 +129,7 @@ func (e *BusyError) holder() string {
 		s += " (renewed while it lives)"
 	}
 	if e.Note != "" {
-		s += ": " + strconv.Quote(e.Note) // it must not forge what follows
+		s += ": " + wire.Said(e.Note) // it must not forge what follows
 	}
 	return s
 }

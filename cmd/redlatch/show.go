@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/overview"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -227,7 +228,7 @@ func details(t *overview.Told) (text string) {
 	}
 	text += at(t.Site)
 	if t.Note != "" {
-		text += ": " + strconv.Quote(t.Note) // it must not forge what follows
+		text += ": " + wire.Said(t.Note) // it must not forge what follows
 	}
 	return text
 }

@@ -30,6 +30,9 @@ func Text(s string) string {
 	})
 }
 
+// Said puts a text that can be printed between quotation marks. It cannot end them: its own become apostrophes.
+func Said(text string) string { return `"` + strings.ReplaceAll(text, `"`, `'`) + `"` }
+
 // ServerText is Text for what a server says. It leaves out what a server quotes that does
 // not know a command: its arguments, one of which can be a password.
 func ServerText(s string) string {
