@@ -90,7 +90,7 @@ type Subscriber interface {
 	Redis
 
 	// Unconfirmed returns how many channels have a listener although the server has not confirmed the subscription for
-	// at least d: it never has, it refuses, or the connection was lost. It does no I/O.
+	// at least d: it never has, it refuses, or the connection was lost and the library says so. It does no I/O.
 	Unconfirmed(d time.Duration) int
 }
 

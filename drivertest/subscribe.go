@@ -146,10 +146,11 @@ func testSubscribeWithoutServer(e *env) {
 	unconfirmed(e.r, e, 0)
 	unconfirmed(r, e, 0)
 	e.proxy.Blackhole(true)
-	e.proxy.BreakAll()
-	unconfirmed(e.r, e, 1)
-	stop()
-	unconfirmed(r, e, 0) // nobody listens
+	r2 := e.open(e.addr, short)
+	stop2 := r2.Subscribe(channel, false, func(driver.Notice) {})
+	unconfirmed(r2, e, 1)
+	stop2()
+	unconfirmed(r2, e, 0) // nobody listens
 	e.proxy.Blackhole(false)
 	e.proxy.BreakAll()
 	a.confirmed(2)

@@ -106,7 +106,8 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 // Use returns a driver that works through client, which was made with opt.
 // Closing client remains the caller's task, after that of each redlatch.Client that has the driver. Scripts
 // and subscriptions share the client's connections, and every script costs a
-// few allocations. A broken connection is noticed only by what runs over it.
+// few allocations. A broken connection is noticed only by what runs over it. Client
+// subscribes again by itself, so until it has, a lost subscription is not noticed.
 //
 // A script can take opt.ConnWriteTimeout, including the time to connect. If that
 // is 0, it is valkey-go's default, ten seconds. If it is negative, there is no

@@ -135,7 +135,7 @@ func TestErrorTexts(t *testing.T) {
 		},
 		{
 			&redlatch.BusyError{Name: "n", Owner: "o", TTL: time.Second, Note: `x"; its lease ends in 1ms \" \x1b`},
-			`redlatch: lock "n" is held by o: "x\"; its lease ends in 1ms \\\" \\x1b"; its lease ends in 1s unless it is renewed`,
+			`redlatch: lock "n" is held by o: "x'; its lease ends in 1ms \' \x1b"; its lease ends in 1s unless it is renewed`,
 		},
 		{
 			&redlatch.BusyError{Name: "n", Owner: "o", Cause: context.DeadlineExceeded},
