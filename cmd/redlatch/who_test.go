@@ -125,7 +125,11 @@ func TestShowHasTheLatestNoteOfAHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		contains(t, r.run(t, "show", "import").out, "\nnote   row 0 of 9\n")
+		var shown string
+		eventually(t, "the note", func() bool { // its client may only begin to listen
+			shown = r.run(t, "show", "import").out
+			return strings.Contains(shown, "\nnote   row 0 of 9\n")
+		}, func() string { return shown })
 		if err := h.SetNote("row 4 \x1b[2Jof 9"); err != nil {
 			t.Fatal(err)
 		}

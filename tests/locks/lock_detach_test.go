@@ -58,7 +58,7 @@ func TestADetachedLockIsTakenAwayWithoutAWait(t *testing.T) {
 				for _, forced := range []bool{true, false} {
 					start := time.Now()
 					was, err := admin.ForceRelease(bg, lock(b))
-					if d := time.Since(start); was != forced || err != nil || d != 0 {
+					if d := time.Since(start); was != forced || err != nil || d > 100*time.Millisecond { // a silent client costs a second
 						t.Errorf("%v, %v after %v; want %v at once", was, err, d, forced)
 					}
 				}
