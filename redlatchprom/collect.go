@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/election"
+	"github.com/redlatch/redlatch/internal/promtext"
 )
 
 // A now is what the watched clients do at a moment, together.
@@ -100,7 +101,7 @@ func (m *Metrics) leaders(clients []*redlatch.Client) map[string]float64 {
 			if m.opts.Name != nil {
 				name = m.opts.Name(name)
 			}
-			label, value := clean(name), 0.0
+			label, value := promtext.Clean(name), 0.0
 			if leads {
 				value = 1
 			}

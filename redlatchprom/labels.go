@@ -1,13 +1,11 @@
 package redlatchprom
 
 import (
-	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/redlatch/redlatch/internal/promtext"
 	"github.com/redlatch/redlatch/observe"
 )
 
@@ -52,18 +50,7 @@ func exemplary(o prometheus.Observer) prometheus.ExemplarObserver {
 
 // labels are the values of the labels, in order.
 func (s subject) labels(last string) []string {
-	return []string{s.kind, s.mode, clean(s.name), last}
-}
-
-// clean returns a name that can be a label's value: client_golang panics for one that is
-// not UTF-8, and a control character would make a whole page unreadable for some scrapers.
-func clean(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return utf8.RuneError
-		}
-		return r // of what is not UTF-8, this is RuneError too
-	}, name)
+	return []string{s.kind, s.mode, promtext.Clean(s.name), last}
 }
 
 // children are the metrics for some labels, which are found once: to look them up in a

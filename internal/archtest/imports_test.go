@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 	"internal/mask":      {},
 	"connect":            {".", "driver", "internal/bounded", "internal/mask"},
 	"redissonyaml":       {".", "connect", "internal/bounded", "internal/wire", yaml},
-	"redlatchprom":       {".", "election", "observe", prometheus},
+	"redlatchprom":       {".", "election", "internal/promtext", "observe", prometheus},
 	"redlatchotel":       {".", "election", "observe", otel},
 	"redlatchgocron":     {".", "election", gocron},
 	"fence":              {"driver", "internal/script", "internal/wire"},

@@ -59,8 +59,8 @@ func Page(families []Family, remark string) string {
 	return b.String()
 }
 
-// Clean returns a text that can be a label's value: what is not UTF-8 and control characters become
-// U+FFFD, as in redlatchprom.
+// Clean returns a text that can be a label's value: what is not UTF-8 and control characters become U+FFFD. client_golang
+// panics for the one, and the other would make a whole page unreadable for some scrapers.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
