@@ -189,9 +189,10 @@ func (e *UnaskedError) Error() string { return e.Err.Error() }
 // Unwrap returns why.
 func (e *UnaskedError) Unwrap() error { return e.Err }
 
-// RefusedFor is for how long an error of Ask is believed: longer if it lasts until somebody acts, as that the user may not ask.
+// RefusedFor is for how long a request that has failed so is not worth another one: longer if it lasts until somebody acts, as
+// that the user may not ask.
 func RefusedFor(err error) time.Duration {
-	if driver.Failure(err).Permanent() {
+	if err != nil && driver.Failure(err).Permanent() {
 		return refusedFor
 	}
 	return 0

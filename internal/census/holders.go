@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
@@ -123,8 +122,8 @@ func (h *holders) ask(client, name, text string) {
 		s.inFlight = false
 		h.said[name] = s
 	}
-	if err != nil && !o.Left && driver.Failure(err).Permanent() {
-		h.quiet = time.Now().Add(refusedFor)
+	if d := RefusedFor(err); d > 0 && !o.Left {
+		h.quiet = time.Now().Add(d)
 	}
 }
 

@@ -1,6 +1,7 @@
 package census
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -69,11 +70,7 @@ func (n *names) learn(client string, who Identity, err error) {
 		x.first = now
 	}
 	x.Identity, x.by, x.last = who, who.String(), now
-	pause := min(max(now.Sub(x.first)-2*noteDelay, askAgain), mostPause)
-	if err != nil && driver.Failure(err).Permanent() {
-		pause = refusedFor
-	}
-	x.again = now.Add(pause)
+	x.again = now.Add(cmp.Or(RefusedFor(err), min(max(now.Sub(x.first)-2*noteDelay, askAgain), mostPause)))
 	for old := range n.known {
 		if found || len(n.known) < mostKnown {
 			break
