@@ -146,13 +146,12 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 	if err := wire.CheckPrefix(c.Prefix); err != nil {
 		return c, invalid.Errorf("redlatch: Config.Prefix %w", err)
 	}
+	if err := checkWatchdog("Config.WatchdogTimeout", c.WatchdogTimeout, t); err != nil {
+		return c, err
+	}
 	switch {
-	case c.WatchdogTimeout < minWatchdog:
-		return c, invalid.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at least %v, or a renewal could not be retried in time", c.WatchdogTimeout, minWatchdog)
 	case c.Redisson.FairLockWaitTimeout < wire.LeastFairWait || c.Redisson.FairLockWaitTimeout > wire.MostFairWait:
 		return c, invalid.Errorf("redlatch: Config.Redisson.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.Redisson.FairLockWaitTimeout, wire.LeastFairWait, wire.MostFairWait)
-	case c.WatchdogTimeout > maxLease:
-		return c, invalid.Errorf("redlatch: Config.WatchdogTimeout is %v; it must be at most %v", c.WatchdogTimeout, maxLease)
 	case c.MaxHold < 0:
 		return c, invalid.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", c.MaxHold)
 	case c.Redisson.MaxClockSkew > maxClockSkew:
@@ -173,10 +172,21 @@ func (c Config) withDefaults(t driver.Traits) (Config, error) {
 		return c, invalid.Errorf("redlatch: Config.AckReplicas is %d, but Config.Acks is %q; set Config.Acks to AckRequired, or leave AckReplicas out", c.AckReplicas, c.Acks)
 	case c.AckTimeout < time.Millisecond:
 		return c, invalid.Errorf("redlatch: Config.AckTimeout is %v; it must be at least 1ms, or 0 for the default", c.AckTimeout)
-	case t.Timeout <= 0:
-		return c, invalid.Errorf("redlatch: the %s driver has no read time-out, so a dead connection would never be noticed; set one of at most %v (a third of Config.WatchdogTimeout)", t.Name, c.WatchdogTimeout/3)
-	case t.Timeout > c.WatchdogTimeout/3:
-		return c, invalid.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of Config.WatchdogTimeout (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise WatchdogTimeout", t.Name, t.Timeout, c.WatchdogTimeout)
 	}
 	return c, nil
+}
+
+// checkWatchdog refuses a lease that the watchdog could not renew in time with a driver.
+func checkWatchdog(what string, d time.Duration, t driver.Traits) error {
+	switch {
+	case d < minWatchdog:
+		return invalid.Errorf("redlatch: %s is %v; it must be at least %v, or a renewal could not be retried in time", what, d, minWatchdog)
+	case d > maxLease:
+		return invalid.Errorf("redlatch: %s is %v; it must be at most %v", what, d, maxLease)
+	case t.Timeout <= 0:
+		return invalid.Errorf("redlatch: the %s driver has no read time-out, so a dead connection would never be noticed; set one of at most %v (a third of %s)", t.Name, d/3, what)
+	case t.Timeout > d/3:
+		return invalid.Errorf("redlatch: the %s driver notices a dead connection only after %v, which is more than a third of %s (%v): a hold would be lost before its renewal could be retried; lower the driver's time-outs for connecting, reading and writing or raise %s", t.Name, t.Timeout, what, d, what)
+	}
+	return nil
 }

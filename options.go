@@ -157,16 +157,9 @@ func wishOf[O PlainOption](server *request.Server, opts []O) (w lock.Wish, err e
 			return w, err
 		}
 	}
-	t := server.Traits
 	switch {
 	case renewed != 0 && w.HasLease:
 		return w, invalid.Errorf("redlatch: Watchdog(%v) with Lease(%v): the watchdog does not renew what has a Lease; leave one out", renewed, w.Lease)
-	case renewed != 0 && renewed < minWatchdog:
-		return w, invalid.Errorf("redlatch: Watchdog(%v): it must be at least %v, or a renewal could not be retried in time, or 0 for Config.WatchdogTimeout", renewed, minWatchdog)
-	case renewed != 0 && renewed < 3*t.Timeout:
-		return w, invalid.Errorf("redlatch: Watchdog(%v): the %s driver notices a dead connection only after %v, and the watchdog needs three times as long; lower the driver's time-outs, or give at least %v", renewed, t.Name, t.Timeout, 3*t.Timeout)
-	case renewed > maxLease:
-		return w, invalid.Errorf("redlatch: Watchdog(%v): it must be at most %v", renewed, maxLease)
 	case w.MaxHold < 0:
 		return w, invalid.Errorf("redlatch: MaxHold(%v): it must be positive, or 0 for Config.MaxHold", w.MaxHold)
 	case w.MaxHold > 0 && w.HasLease:
@@ -175,6 +168,11 @@ func wishOf[O PlainOption](server *request.Server, opts []O) (w lock.Wish, err e
 		return w, invalid.Errorf("redlatch: MinHold(%v): it must not be negative, and be at most %v", w.AtLeast, maxLease)
 	case w.HasLease && w.AtLeast > w.Lease:
 		return w, invalid.Errorf("redlatch: MinHold(%v) is longer than Lease(%v), after which others may have the lock; raise the lease", w.AtLeast, w.Lease)
+	}
+	if renewed != 0 {
+		if err := checkWatchdog("the option Watchdog", renewed, server.Traits); err != nil {
+			return w, err
+		}
 	}
 	w.AtLeast = args.Millis(w.AtLeast)
 	if !w.HasLease {
