@@ -14,6 +14,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/redlatch/redlatch/tests/internal/commands"
 )
 
 // The scripts' folder.
@@ -179,14 +181,14 @@ func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
 			c.WriteInt(m.subscribed)
 		}
 		return true
-	case m.condition == behind && (growing[cmd] || writing[cmd]):
+	case m.condition == behind && (commands.Growing[cmd] || commands.Writing[cmd]):
 		c.WriteError("READONLY You can't write against a read only replica.")
 		return true
-	case m.condition == full && growing[cmd] && !m.dirty:
+	case m.condition == full && commands.Growing[cmd] && !m.dirty:
 		c.WriteError("OOM command not allowed when used memory > 'maxmemory'.")
 		return true
 	}
-	m.dirty = m.dirty || growing[cmd] || writing[cmd]
+	m.dirty = m.dirty || commands.Growing[cmd] || commands.Writing[cmd]
 	return false
 }
 
@@ -200,21 +202,6 @@ func (m *machine) strays(c *server.Peer, cmd string, args []string) bool {
 		keys = args
 	}
 	return (m.condition == marked || len(keys) > 1) && slices.ContainsFunc(keys, func(key string) bool { return !m.has(c, key) })
-}
-
-// Commands that write: those that are refused for want of memory, unless the script
-// has written before, and the others.
-var (
-	growing = set("SET HSET HSETNX HINCRBY INCR INCRBY DECR DECRBY RPUSH ZADD ZINCRBY")
-	writing = set("DEL HDEL PEXPIRE LPOP LREM ZREM ZREMRANGEBYSCORE")
-)
-
-func set(words string) map[string]bool {
-	s := map[string]bool{}
-	for word := range strings.FieldsSeq(words) {
-		s[word] = true
-	}
-	return s
 }
 
 // call returns a call, which is always the same one.

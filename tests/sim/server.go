@@ -15,6 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/tests/internal/commands"
 )
 
 // A node is one embedded server. Links call it without a network, one script at a time, and a script takes no time.
@@ -73,20 +74,6 @@ func (s *node) successor() *node {
 	return next
 }
 
-// Commands that write: those that need memory, and the others.
-var (
-	growing = words("SET HSET HSETNX HINCRBY INCR INCRBY DECR DECRBY RPUSH ZADD ZINCRBY")
-	writing = words("DEL HDEL PEXPIRE PEXPIREAT PERSIST LPOP LREM ZREM ZREMRANGEBYSCORE UNLINK")
-)
-
-func words(text string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(text) {
-		set[word] = true
-	}
-	return set
-}
-
 // hook stands before every command of a script.
 func (s *node) hook(c *server.Peer, cmd string, args ...string) bool {
 	now := s.ailing()
@@ -102,11 +89,11 @@ func (s *node) hook(c *server.Peer, cmd string, args ...string) bool {
 			c.WriteInt(len(s.subs[channel]))
 		}
 		return true
-	case now == noMemory && growing[cmd] && !s.dirty, now == noDisk && (growing[cmd] || writing[cmd]):
+	case now == noMemory && commands.Growing[cmd] && !s.dirty, now == noDisk && (commands.Growing[cmd] || commands.Writing[cmd]):
 		c.WriteError(string(now))
 		return true
 	}
-	s.dirty = s.dirty || growing[cmd] || writing[cmd]
+	s.dirty = s.dirty || commands.Growing[cmd] || commands.Writing[cmd]
 	return false
 }
 

@@ -1,0 +1,19 @@
+// Package commands says which commands of scripts write, for servers in tests that refuse them as a real one does.
+package commands
+
+import "strings"
+
+// Commands that write: Growing need memory, and are refused when there is none, unless the script has written before. Writing
+// do not.
+var (
+	Growing = words("SET HSET HSETNX HINCRBY INCR INCRBY DECR DECRBY RPUSH ZADD ZINCRBY")
+	Writing = words("DEL HDEL PEXPIRE PEXPIREAT PERSIST LPOP LREM ZREM ZREMRANGEBYSCORE UNLINK")
+)
+
+func words(text string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(text) {
+		set[word] = true
+	}
+	return set
+}
