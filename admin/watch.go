@@ -104,9 +104,9 @@ const (
 //
 // It does not see everything. It looks twice a second. What begins and ends between two looks is not seen: mostly so with
 // a lock that is held for a moment. A thread of Redisson that releases the lock and acquires it again between two looks
-// seems to have kept it. Who waits, and what was lost, only the clients know. Watch asks them every five seconds, as
-// Participants does. It asks them as well, once more, who a new holder is whose client is not known yet, and yields
-// that Change up to a second later. Redisson's clients do not say what they have lost, and of those that wait only those are counted that
+// seems to have kept it. Only the clients know who waits, and what was lost. Watch asks them every five seconds, as
+// Participants does. If it does not know the client of a new holder, it asks them once more, and yields that Change up to
+// a second later. Redisson's clients do not say what they have lost, and Watch counts only those of their waiters that
 // listen. What clients say are claims. So Watch is for operators, dashboards and tests: no program should decide by it
 // whether it may go on, which only holding the lock says.
 //
