@@ -30,10 +30,11 @@ var loads = makeLoads()
 
 func makeLoads() []load {
 	var all []load
-	for _, n := range []int{1, 16, 64} {
+	for _, n := range []int{1, 4, 16, 64, 128} {
 		all = append(all,
 			load{fmt.Sprintf("alone-rueidis-%d", n), onRueidis, n, ownLock},
-			load{fmt.Sprintf("alone-goredis-%d", n), onGoredis, n, ownLock})
+			load{fmt.Sprintf("alone-goredis-%d", n), onGoredis, n, ownLock},
+			load{fmt.Sprintf("alone-goredis-no-cancel-%d", n), onGoredis, n, endless(ownLock)})
 	}
 	return append(all,
 		load{"contended-16", onRueidis, 16, pairs(func(c *redlatch.Client) *redlatch.Lock { return c.Lock("load") })},
@@ -91,6 +92,14 @@ func pairs(lock func(*redlatch.Client) *redlatch.Lock) func(*redlatch.Client, in
 // ownLock is a lock for each goroutine.
 func ownLock(c *redlatch.Client, g int) (operation, error) {
 	return pair(c.Lock(fmt.Sprint("load:", g))), nil
+}
+
+// endless has callers pass a context that cannot be cancelled.
+func endless(prepare func(*redlatch.Client, int) (operation, error)) func(*redlatch.Client, int) (operation, error) {
+	return func(c *redlatch.Client, g int) (operation, error) {
+		once, err := prepare(c, g)
+		return func(context.Context) error { return once(context.Background()) }, err
+	}
 }
 
 func counted(c *redlatch.Client, _ int) (operation, error) {
