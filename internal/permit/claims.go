@@ -23,7 +23,10 @@ func (all *Semaphores) Claims(yield claim.Yield) {
 		}
 	}
 	for _, q := range all.expirable.all.All() {
-		if q.claims(&list); !list.Tell(yield) {
+		q.Claims(&list, func(w *expirableWaiter) claim.Claim {
+			return claim.Claim{Name: q.sem.Key, Kind: claim.Expirable, Count: w.Want.N}
+		})
+		if !list.Tell(yield) {
 			return
 		}
 	}
@@ -47,25 +50,6 @@ func (q *countedQueue) claims(list *claim.List) {
 	for w := range q.line.All() {
 		others--
 		if !w.once && !list.Wait(claim.Claim{Name: q.sem.Key, Kind: claim.Semaphore, Count: w.n}, &w.Wait) {
-			break
-		}
-	}
-	list.Others(others)
-}
-
-// claims adds those who wait in line; those who only try do not, nor those who have left.
-func (q *expirableQueue) claims(list *claim.List) {
-	mu := &q.sem.all.expirable.mu
-	mu.Lock()
-	defer mu.Unlock()
-	others := q.line.Len()
-	for w := range q.line.All() {
-		others--
-		if w.Once || w.left {
-			continue
-		}
-		wait := claim.Wait{Ctx: w.ctx, Since: w.since, Until: w.Until, Site: w.Site}
-		if !list.Wait(claim.Claim{Name: q.sem.Key, Kind: claim.Expirable, Count: w.N}, &wait) {
 			break
 		}
 	}

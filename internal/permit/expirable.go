@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
@@ -65,7 +66,10 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 	var late request.Lateness
 	came := time.Now()
 	for {
-		w := &expirableWaiter{Want: want, ctx: ctx, ids: newIDs(want.N), since: came, done: make(chan struct{})}
+		w := &expirableWaiter{
+			Want: wanted{Want: want, ids: newIDs(want.N)}, Once: want.Once,
+			Wait: claim.Wait{Ctx: ctx, Since: came, Until: want.Until, Site: want.Site},
+		}
 		next, err := s.all.expirable.wait(s, w)
 		if err != nil {
 			return nil, s.busy(err, next)
@@ -77,13 +81,13 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 			for _, p := range ps {
 				p.end(request.ErrClosed, "")
 			}
-			s.discard(w.ids, w.uncertain)
+			s.discard(w.Want.ids, w.Want.uncertain)
 			return nil, request.ErrClosed
 		}
 		if ps != nil {
 			return ps, nil
 		}
-		s.discard(w.ids, w.uncertain) // the reply came too late to trust it
+		s.discard(w.Want.ids, w.Want.uncertain) // the reply came too late to trust it
 		if err := late.Again(ctx, server, want.Once, want.Until); err != nil {
 			return nil, s.busy(err, next)
 		}
@@ -98,8 +102,8 @@ func (s *Expirable) busy(err error, next time.Duration) error {
 // begin makes the permits that a caller was given live, all of them or none.
 func (s *Expirable) begin(w *expirableWaiter) []*Permit {
 	now := time.Now()
-	ps := make([]*Permit, len(w.ids))
-	for i, id := range w.ids {
+	ps := make([]*Permit, len(w.Want.ids))
+	for i, id := range w.Want.ids {
 		p := newPermit(s, w, id, now)
 		if p.lease.Left(now) <= 0 || !p.begin() {
 			for _, earlier := range ps[:i] {

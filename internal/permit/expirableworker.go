@@ -3,7 +3,6 @@ package permit
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
@@ -36,81 +35,77 @@ func longer(pause time.Duration) time.Duration {
 
 // work is the worker's life.
 func (q *expirableQueue) work() {
-	qs, server := &q.sem.all.expirable, q.sem.all.Server
+	defer q.sem.all.expirable.put(q)
+	server := q.Server
 	var pause time.Duration
 	for {
 		if owed := q.owes(); owed > 0 {
 			server.Listen(&q.news, q.sem.channel, nil, nil)
-			q.sleep(owed, true)
+			q.sleep(owed)
 			continue
 		}
-		batch, stop := q.next()
+		batch := q.next()
 		if batch == nil {
-			if stop != nil {
-				stop()
-			}
 			return
 		}
 		o := q.request(batch)
-		reply, err := o.Run(context.WithoutCancel(batch[0].ctx))
+		reply, err := o.Run(context.WithoutCancel(batch[0].Ctx))
 		short := o.Doubt(err == nil && request.First(reply).Int > 0)
-		qs.mu.Lock()
-		q.asking = 0
 		if err != nil {
 			q.failed(batch, &o, err)
 			pause = longer(pause)
-			qs.mu.Unlock()
-			q.sleep(pause/2+rand.N(pause/2), false) //nolint:gosec // jitter
+			q.Sleep(pause/2+rand.N(pause/2), nil) //nolint:gosec // jitter
 			continue
 		}
 		pause = 0
-		wait := q.answer(batch, &o, reply, short)
-		qs.mu.Unlock()
-		if wait != 0 {
+		if wait := q.answered(batch, &o, reply, short); wait != 0 {
 			server.Listen(&q.news, q.sem.channel, nil, nil)
-			q.sleep(wait, true)
+			q.sleep(wait)
 		}
 	}
 }
 
 // owes returns for how long permits are left to others, if anybody here wants some.
 func (q *expirableQueue) owes() time.Duration {
-	qs := &q.sem.all.expirable
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.releases.awaited, q.releases.heard = false, q.news.Foreign()
-	if q.line.Len() == 0 || q.sem.all.Server.Closed() {
+	if q.Line.Len() == 0 || q.Server.Closed() {
 		return 0
 	}
 	owed := q.turns.Owes(q.releases.heard, time.Now())
 	if owed > 0 {
-		q.decideOnces(handoff.OwedError(q.turns.Owed), 0)
+		q.tellOncesLocked(handoff.OwedError(q.turns.Owed), 0)
 	}
 	return owed
 }
 
 // next returns those to ask for, or nil if nobody is in line: then there is no worker
-// any more, and what ends its subscription is to be called.
-func (q *expirableQueue) next() (batch []*expirableWaiter, stop func()) {
-	qs := &q.sem.all.expirable
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if q.sem.all.Server.Closed() {
-		q.decideAll(request.ErrClosed)
+// any more.
+func (q *expirableQueue) next() []*expirableWaiter {
+	q.Lock()
+	if q.Server.Closed() {
+		q.tellAllLocked(request.ErrClosed)
 	}
+	q.blocked = false
 	ids := 0
-	for w := range q.line.All() {
-		if ids += len(w.ids); ids > q.reach && len(batch) > 0 {
-			break
-		}
-		batch = append(batch, w)
+	batch := q.BatchLocked(func(w *expirableWaiter) bool {
+		first := ids == 0
+		ids += len(w.Want.ids)
+		return first || ids <= q.reach
+	})
+	for _, w := range batch {
+		w.Want.asked = true
 	}
-	q.asking, q.blocked = len(batch), false
-	if len(batch) == 0 {
-		q.working, stop = false, q.news.Detach()
-		qs.put(q)
+	var stop func()
+	if batch == nil {
+		stop = q.news.Detach()
 	}
-	return batch, stop
+	q.Unlock()
+	if stop != nil {
+		stop()
+	}
+	return batch
 }
 
 // request prepares the request for a batch. It is one attempt only: the line is
@@ -118,54 +113,70 @@ func (q *expirableQueue) next() (batch []*expirableWaiter, stop func()) {
 func (q *expirableQueue) request(batch []*expirableWaiter) request.Call {
 	all := q.sem.all
 	args := []string{q.sem.channel}
-	lease := batch[0].Lease
+	lease := batch[0].Want.Lease
 	for _, w := range batch {
-		args = append(args, all.leaseMs(w.Lease), strconv.Itoa(len(w.ids)))
-		args = append(args, w.ids...)
-		lease = min(lease, w.Lease)
+		args = append(args, all.leaseMs(w.Want.Lease), strconv.Itoa(len(w.Want.ids)))
+		args = append(args, w.Want.ids...)
+		lease = min(lease, w.Want.Lease)
 	}
 	return request.Call{
 		Server: all.Server, Script: lua.ExpirableTake, Keys: q.sem.keys, Args: args,
-		Lease: lease, Stop: all.Server.Over, Single: true, Acks: all.Server.Acks.Holds, Trouble: &q.trouble,
+		Lease: lease, Stop: all.Server.Over, Single: true, Acks: all.Server.Acks.Holds, Trouble: &q.Trouble,
 	}
 }
 
-// failed notes that a request brought no answer, or none that helps. Holding
-// expirableQueues.mu.
+// failed notes that a request brought no answer, or none that helps.
 func (q *expirableQueue) failed(batch []*expirableWaiter, o *request.Call, err error) {
+	q.Lock()
+	defer q.Unlock()
 	for _, w := range batch {
-		w.uncertain = w.uncertain || o.Uncertain(err) || o.Left
-		if w.left {
-			q.decide(w, err)
+		w.Want.asked = false
+		w.Want.uncertain = w.Want.uncertain || o.Uncertain(err) || o.Left
+	}
+	q.discardLocked(batch)
+	if !o.Left && driver.Failure(err).Permanent() {
+		q.tellAllLocked(err)
+	}
+}
+
+// discardLocked releases what those may still get who have left while they were asked for, and did not get it.
+func (q *expirableQueue) discardLocked(batch []*expirableWaiter) {
+	for _, w := range batch {
+		if w.Gone && w.Want.uncertain {
+			q.sem.discard(w.Want.ids, true)
 		}
 	}
-	if !o.Left && driver.Failure(err).Permanent() {
-		q.decideAll(err)
-	}
 }
 
-// answer deals with the server's answer, and returns for how long to sleep; 0 if
+// answered deals with the server's answer, and returns for how long to sleep; 0 if
 // there is more to ask for at once. short, if it is not nil, says why what was given
-// does not count. Holding expirableQueues.mu.
-func (q *expirableQueue) answer(batch []*expirableWaiter, o *request.Call, reply driver.Reply, short error) time.Duration {
+// does not count.
+func (q *expirableQueue) answered(batch []*expirableWaiter, o *request.Call, reply driver.Reply, short error) time.Duration {
+	q.Lock()
+	defer q.Unlock()
+	for _, w := range batch {
+		w.Want.asked = false
+	}
 	if len(reply.List) != 2 || reply.List[0].Kind != driver.ReplyInt || reply.List[0].Int > int64(len(batch)) {
-		q.decideAll(request.Unexpected(reply, lua.ExpirableTake))
+		q.discardLocked(batch)
+		q.tellAllLocked(request.Unexpected(reply, lua.ExpirableTake))
 		return 0
 	}
 	given := int(reply.List[0].Int)
+	q.discardLocked(batch[max(given, 0):])
 	if given < 0 {
-		q.notSet(batch)
+		q.notSetLocked(batch)
 		return 0
 	}
 	q.setUp, q.rest = false, 0
 	got := 0
 	for _, w := range batch[:given] {
-		got += len(w.ids)
-		w.sent = o.Sent
+		got += len(w.Want.ids)
+		w.Want.sent = o.Sent
 		if short != nil {
-			w.uncertain = true // the server may forget them
+			w.Want.uncertain = true // the server may forget them
 		}
-		q.decide(w, short)
+		q.tellLocked(w, short)
 	}
 	if given > 0 {
 		q.turns.Settled(q.news.Foreign(), time.Now())
@@ -175,13 +186,13 @@ func (q *expirableQueue) answer(batch []*expirableWaiter, o *request.Call, reply
 		return 0
 	}
 	q.reach = min(max(2*got, fewAsked), mostAsked)
-	return q.refused(batch[given:], reply.List[1].Int)
+	return q.refusedLocked(batch[given:], reply.List[1].Int)
 }
 
-// refused notes that the first of those who did not get theirs has to wait, and so has
+// refusedLocked notes that the first of those who did not get theirs has to wait, and so has
 // everybody behind. ms is when the first permit is over, or less than 0. It returns for
-// how long to sleep. Holding expirableQueues.mu.
-func (q *expirableQueue) refused(batch []*expirableWaiter, ms int64) time.Duration {
+// how long to sleep.
+func (q *expirableQueue) refusedLocked(batch []*expirableWaiter, ms int64) time.Duration {
 	wait := request.Jittered(request.LongestPause)
 	var next time.Duration
 	if ms >= 0 {
@@ -190,48 +201,44 @@ func (q *expirableQueue) refused(batch []*expirableWaiter, ms int64) time.Durati
 	}
 	head := batch[0]
 	for _, w := range batch {
-		w.next = next
-		if w.left {
-			q.decide(w, request.ErrWaitOver)
-		}
+		w.Want.next = next
 	}
-	if head.place.Taken() {
-		q.decideOnces(request.ErrWaitOver, next)
+	if !head.Gone {
+		q.tellOncesLocked(request.ErrWaitOver, next)
 	}
-	if q.blocked = head.place.Taken(); !q.blocked {
+	if q.blocked = !head.Gone; !q.blocked {
 		return 0 // the next one may want less
 	}
 	return wait
 }
 
-// notSet gives the semaphore the permits that a caller has brought. If nobody has, or that does not help, it tells
-// those that there are no permits yet for whom it has asked: the others may know better. Holding expirableQueues.mu.
-func (q *expirableQueue) notSet(batch []*expirableWaiter) {
-	if q.giveFirst() {
+// notSetLocked gives the semaphore the permits that a caller has brought. If nobody has, or that does not help, it tells
+// those that there are no permits yet for whom it has asked: the others may know better.
+func (q *expirableQueue) notSetLocked(batch []*expirableWaiter) {
+	if q.giveFirstLocked() {
 		return
 	}
-	for w := range q.line.All() {
-		if slices.Contains(batch, w) {
-			q.decide(w, q.sem.all.Errors.NotSet(q.sem.Name()))
+	for _, w := range batch {
+		if !w.Gone {
+			q.tellLocked(w, q.sem.all.Errors.NotSet(q.sem.Name()))
 		}
 	}
 }
 
-// giveFirst gives the semaphore as many permits as the first one has brought who has brought any, and says whether there
-// is a point in asking again. Holding expirableQueues.mu, which is not locked meanwhile.
-func (q *expirableQueue) giveFirst() bool {
-	qs := &q.sem.all.expirable
-	if q.rest > 0 && q.bringer() != nil { // the last set-up did not last, and the next one may not
+// giveFirstLocked gives the semaphore as many permits as the first one has brought who has brought any, and says whether
+// there is a point in asking again. The queue is not locked meanwhile.
+func (q *expirableQueue) giveFirstLocked() bool {
+	if q.rest > 0 && q.bringerLocked() != nil { // the last set-up did not last, and the next one may not
 		rest := q.rest
-		q.decideOnces(q.sem.all.Errors.NotSet(q.sem.Name()), 0)
-		qs.mu.Unlock()
-		q.sleep(rest, false)
-		qs.mu.Lock()
+		q.tellOncesLocked(q.sem.all.Errors.NotSet(q.sem.Name()), 0)
+		q.Unlock()
+		q.Sleep(rest, nil)
+		q.Lock()
 	}
-	for w := q.bringer(); w != nil && !q.setUp; w = q.bringer() {
-		qs.mu.Unlock()
-		done, err := q.sem.TrySet(context.WithoutCancel(w.ctx), w.Permits, &q.trouble)
-		qs.mu.Lock()
+	for w := q.bringerLocked(); w != nil && !q.setUp; w = q.bringerLocked() {
+		q.Unlock()
+		done, err := q.sem.TrySet(context.WithoutCancel(w.Ctx), w.Want.Permits, &q.Trouble)
+		q.Lock()
 		if err == nil {
 			q.setUp = !done // once more without permits it is a semaphore that cannot be used
 			q.rest = longer(q.rest)
@@ -240,9 +247,9 @@ func (q *expirableQueue) giveFirst() bool {
 		if request.Outlasted(err) { // each of them sees that for itself
 			continue
 		}
-		for w := range q.line.All() {
-			if w.Permits > 0 {
-				q.decide(w, err)
+		for w := range q.Line.All() {
+			if w.Want.Permits > 0 {
+				q.tellLocked(w, err)
 			}
 		}
 	}
@@ -250,40 +257,23 @@ func (q *expirableQueue) giveFirst() bool {
 	return false
 }
 
-// bringer returns the first in line who has brought permits; nil if nobody has. Holding expirableQueues.mu.
-func (q *expirableQueue) bringer() *expirableWaiter {
-	for w := range q.line.All() {
-		if w.Permits > 0 && !w.left {
+// bringerLocked returns the first in line who has brought permits; nil if nobody has.
+func (q *expirableQueue) bringerLocked() *expirableWaiter {
+	for w := range q.Line.All() {
+		if w.Want.Permits > 0 {
 			return w
 		}
 	}
 	return nil
 }
 
-// sleep waits for t, or until a waiter leaves that was waited for, or, if it is
-// news that is waited for, until there is some.
-func (q *expirableQueue) sleep(t time.Duration, forNews bool) {
-	timer, end, awaited := time.NewTimer(t), time.Now().Add(t), false
-	defer timer.Stop()
-	var news <-chan struct{}
-	if forNews {
-		news = q.news.Wake()
-	}
-	for {
-		select {
-		case <-timer.C:
-		case <-news:
-			if q.awaits() {
-				if !awaited { // each release has a message
-					awaited = true
-					timer.Reset(min(time.Until(end), handoff.LongestPause))
-				}
-				continue
-			}
-		case <-q.wake:
-		case <-q.sem.all.Server.Done:
+// sleep waits for d, or until there is news, or a waiter leaves that was waited for.
+func (q *expirableQueue) sleep(d time.Duration) {
+	end, news := time.Now().Add(d), q.news.Wake()
+	for awaited := false; q.Sleep(time.Until(end), news) && q.awaits(); awaited = true {
+		if latest := time.Now().Add(handoff.LongestPause); !awaited && latest.Before(end) { // each release has a message
+			end = latest
 		}
-		return
 	}
 }
 
@@ -291,9 +281,8 @@ func (q *expirableQueue) sleep(t time.Duration, forNews bool) {
 // answer says what is owed for it, and wakes the worker. A worker that asked before that
 // would take what is left to others, and believe that nobody wanted it.
 func (q *expirableQueue) awaits() bool {
-	qs := &q.sem.all.expirable
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.releases.awaited = q.releases.underWay > 0 && q.news.Foreign() == q.releases.heard
 	return q.releases.awaited
 }

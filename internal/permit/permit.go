@@ -59,11 +59,12 @@ func (p *Permit) Expires() time.Time {
 }
 
 func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Permit {
-	p := &Permit{sem: s, id: id, kept: !w.HasLease, uncertain: w.uncertain, site: w.Site, note: w.Note, since: now, stop: holdctx.Lazy{Context: w.ctx}}
-	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, w.Lease
+	want := &w.Want
+	p := &Permit{sem: s, id: id, kept: !want.HasLease, uncertain: want.uncertain, site: w.Site, note: want.Note, since: now, stop: holdctx.Lazy{Context: w.Ctx}}
+	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, want.Lease
 	p.lease.Group = wire.Slot(s.Key)
-	p.lease.Confirm(w.sent, w.Lease)
-	if d := cmp.Or(w.MaxHold, s.all.MaxHold); d > 0 && p.kept {
+	p.lease.Confirm(want.sent, want.Lease)
+	if d := cmp.Or(want.MaxHold, s.all.MaxHold); d > 0 && p.kept {
 		p.lease.Until = now.Add(d)
 	}
 	return p

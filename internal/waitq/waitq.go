@@ -123,16 +123,24 @@ func (q *Queue[T]) Batch(most int) (batch []*Waiter[T], nobody <-chan struct{}) 
 	if q.Server.Closed() {
 		q.TellAllLocked(request.ErrClosed)
 	}
+	batch = q.BatchLocked(func(*Waiter[T]) bool { most--; return most >= 0 })
+	if len(batch) > 0 && q.nobody == nil {
+		q.nobody = make(chan struct{})
+	}
+	return batch, q.nobody
+}
+
+// BatchLocked returns the first ones in line, up to the first that does not fit. With none the worker is no longer
+// working, and returns.
+func (q *Queue[T]) BatchLocked(fits func(w *Waiter[T]) bool) (batch []*Waiter[T]) {
 	for w := range q.Line.All() {
-		if len(batch) == most {
+		if !fits(w) {
 			break
 		}
 		batch = append(batch, w)
 	}
-	if q.working = len(batch) > 0; q.working && q.nobody == nil {
-		q.nobody = make(chan struct{})
-	}
-	return batch, q.nobody
+	q.working = len(batch) > 0
+	return batch
 }
 
 // Nudge wakes the worker, if it sleeps.
@@ -143,16 +151,18 @@ func (q *Queue[T]) Nudge() {
 	}
 }
 
-// Sleep waits for d, for a nudge, for news or for Close.
-func (q *Queue[T]) Sleep(d time.Duration, news <-chan struct{}) {
+// Sleep waits for d, for a nudge, for news or for Close. It says whether it was news.
+func (q *Queue[T]) Sleep(d time.Duration, news <-chan struct{}) (heard bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-q.wake:
 	case <-news:
+		return true
 	case <-q.Server.Done:
 	}
+	return false
 }
 
 // Claims adds those that wait to a list: of makes their claim.
