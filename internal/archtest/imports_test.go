@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"observe":            {".", "admin", "internal/bridge", "internal/census", "internal/claim", "internal/hooks"},
 	"semaphore":          {".", "internal/args", "internal/bridge", "internal/callsite", "internal/hooks", "internal/invalid", "internal/lock", "internal/permit", "internal/renew", "internal/request", "internal/twins"},
 	"election":           {".", "internal/args", "internal/bridge", "internal/election", "internal/hooks", "internal/invalid", "internal/lock", "internal/wire"},
-	"internal/permit":    {"driver", "internal/callsite", "internal/claim", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/wire"},
+	"internal/permit":    {"driver", "internal/callsite", "internal/claim", "internal/handoff", "internal/holdctx", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/waitq", "internal/wire"},
 	"internal/ratequeue": {"driver", "internal/callsite", "internal/claim", "internal/invalid", "internal/lua", "internal/queue", "internal/request", "internal/waitq", "internal/wire"},
 	"internal/ratelimit": {"driver", "internal/inspect", "internal/lua", "internal/ratequeue", "internal/request", "internal/script", "internal/wire"},
 	"internal/request":   {"driver", "internal/invalid", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/script", "internal/wire", "internal/worker"},

@@ -18,7 +18,10 @@ func (all *Semaphores) Claims(yield claim.Yield) {
 	}
 	var list claim.List
 	for _, q := range all.counted.all.All() {
-		if q.claims(&list); !list.Tell(yield) {
+		q.Claims(&list, func(w *countedWaiter) claim.Claim {
+			return claim.Claim{Name: q.sem.Key, Kind: claim.Semaphore, Count: w.Want.n}
+		})
+		if !list.Tell(yield) {
 			return
 		}
 	}
@@ -40,18 +43,4 @@ func (p *Permit) claim() claim.Claim {
 		Name: p.sem.Key, Kind: claim.Expirable, Owner: p.ID(),
 		Since: p.since, Until: p.lease.Trusted(), Renewed: p.kept, Count: 1, Site: p.site, Note: note,
 	}
-}
-
-// claims adds those who wait in line; those who only try do not.
-func (q *countedQueue) claims(list *claim.List) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	others := q.line.Len()
-	for w := range q.line.All() {
-		others--
-		if !w.once && !list.Wait(claim.Claim{Name: q.sem.Key, Kind: claim.Semaphore, Count: w.n}, &w.Wait) {
-			break
-		}
-	}
-	list.Others(others)
 }

@@ -49,7 +49,7 @@ func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time
 	err = request.ContextError(ctx)
 	if err == nil {
 		q := s.all.counted.get(s)
-		passed, err = q.acquire(ctx, countedWant{n: n, permits: s.permits, once: once}, until, at)
+		passed, err = q.acquire(ctx, countedWant{n: n, permits: s.permits}, once, until, at)
 		s.all.counted.put(q)
 	}
 	if err == nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
-	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/waitq"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -23,20 +23,15 @@ import (
 // told. One worker at a time does the rest, while there is anything to do: see
 // countedworker.go.
 type countedQueue struct {
-	queue.Users
+	waitq.Queue[countedWant] // its mutex guards what follows news
 
 	sem     *Counted         // one of that name
 	session *request.Session // nobody else enters it: there is one worker
 	news    notify.Listener
-	wake    chan struct{} // one slot; for the worker
 
-	mu      sync.Mutex // guards what follows
-	line    queue.Line[*countedWaiter]
-	hand    hand
-	working bool
-	redis   outlook
-	rest    time.Duration // before the next set-up, as the last one may not have lasted
-
+	hand  hand
+	redis outlook
+	rest  time.Duration // before the next set-up, as the last one may not have lasted
 	turns handoff.Budget
 	fresh bool // the next permits from Redis begin a quantum
 }
@@ -52,7 +47,7 @@ type hand struct {
 // A releaser is a caller that gives permits back.
 type releaser struct {
 	told chan error // one slot
-	left bool       // nobody waits to be told; guarded by countedQueue.mu
+	left bool       // nobody waits to be told; guarded by the queue
 }
 
 // take empties the hand.
@@ -95,24 +90,18 @@ type outlook struct {
 // they do by time.
 const countedHands = 8
 
-// A countedWant is what a caller wants.
-type countedWant struct {
-	n       int  // permits
-	permits int  // gives the semaphore so many if it has not been set up; 0: does not
-	once    bool // only tries
-}
-
 // A countedWaiter is a caller's place in a countedQueue. It serves one caller after
 // the other: see countedQueues.pool.
-type countedWaiter struct {
-	claim.Wait
-	countedWant
+type countedWaiter = waitq.Waiter[countedWant]
 
-	asked  bool       // for its permits,
-	turn   int        // and after so many others
-	passed bool       // they came from another goroutine of the process
-	told   chan error // one slot: nil when it has its permits
-	place  queue.Place[*countedWaiter]
+// A countedWant is what a caller wants, and how it fares.
+type countedWant struct {
+	n       int // permits
+	permits int // gives the semaphore so many if it has not been set up; 0: does not
+
+	asked  bool // for its permits,
+	turn   int  // and after so many others
+	passed bool // they came from another goroutine of the process
 }
 
 // countedQueues are a client's by the names of semaphores.
@@ -121,12 +110,12 @@ type countedQueues struct {
 	pool sync.Pool // of *countedWaiter: out of line, told nothing
 }
 
-func (qs *countedQueues) waiter(want countedWant) *countedWaiter {
+func (qs *countedQueues) waiter(want countedWant, once bool) *countedWaiter {
 	w, ok := qs.pool.Get().(*countedWaiter)
 	if !ok {
-		w = &countedWaiter{told: make(chan error, 1)}
+		w = &countedWaiter{}
 	}
-	w.countedWant, w.asked, w.passed = want, false, false
+	w.Want, w.Once = want, once
 	return w
 }
 
@@ -141,10 +130,10 @@ func (qs *countedQueues) get(s *Counted) *countedQueue {
 		q := &countedQueue{
 			sem:     s,
 			session: s.all.Server.Session(wire.Session(s.Key, s.all.Client, "exchange")),
-			wake:    make(chan struct{}, 1),
 			redis:   outlook{fewer: math.MaxInt}, // nothing is known
 			fresh:   true,
 		}
+		q.Start(s.all.Server, s.keys, q.work)
 		now := time.Now()
 		q.turns.Begin(now, true)
 		q.turns.Unused = now.Add(-handoff.Keep) // a later pause would be remembered
@@ -171,58 +160,47 @@ func (qs *countedQueues) close() {
 }
 
 // acquire lines up for permits, and returns when they are the caller's.
-func (q *countedQueue) acquire(ctx context.Context, want countedWant, until time.Time, at callsite.Site) (passed bool, err error) {
+func (q *countedQueue) acquire(ctx context.Context, want countedWant, once bool, until time.Time, at callsite.Site) (passed bool, err error) {
 	all := q.sem.all
-	w := all.counted.waiter(want)
+	w := all.counted.waiter(want, once)
 	defer all.counted.free(w)
 	w.Ctx, w.Until, w.Site = ctx, until, at
 	if err := q.join(w); err != nil {
 		return false, err
 	}
-	told, err := q.await(ctx, w.told, all.Server.Done, until)
-	if told && err != nil {
-		return false, err
+	left := false
+	err = q.Await(w, func(why error) error {
+		left = true
+		return request.During(all.Server.NoAnswer(q.Keys[0], &q.Trouble), why)
+	})
+	switch {
+	case left:
+		q.Lock()
+		defer q.Unlock()
+		q.settleLocked() // the next one may want less
+	case err == nil && all.Server.Closed(): // Close may have come first
+		q.give(want.n, false)
+		return false, request.ErrClosed
 	}
-	if err == nil && all.Server.Closed() {
-		err = request.ErrClosed // Close may have come first
-	}
-	if err != nil && !q.leave(w) && (told || <-w.told == nil) {
-		q.give(want.n, false) // not wanted any more
-	}
-	return err == nil && w.passed, err
+	return err == nil && w.Want.passed, err
 }
 
 // join lines up w. A caller that only tries does not stand behind others that wait.
 func (q *countedQueue) join(w *countedWaiter) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	now := time.Now()
 	switch {
-	case !w.once:
-	case q.line.Len() > q.line.Tries():
+	case !w.Once:
+	case q.Line.Len() > q.Line.Tries():
 		return request.ErrWaitOver
-	case q.owes(now):
+	case q.owesLocked(now):
 		return handoff.OwedError(q.turns.Owed)
 	}
 	w.Since = now
-	q.line.Push(&w.place, w, w.once)
-	q.handOut(now, false)
-	q.attend()
+	q.PushLocked(w)
+	q.settleLocked()
 	return nil
-}
-
-// leave takes w out of the line and returns true, or returns false if it has
-// been told how it ended.
-func (q *countedQueue) leave(w *countedWaiter) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !w.place.Taken() {
-		return false
-	}
-	q.line.Remove(&w.place)
-	q.handOut(time.Now(), false) // the next one may want less
-	q.attend()
-	return true
 }
 
 // release gives n permits back, and returns when they are in Redis, or at once
@@ -233,15 +211,17 @@ func (q *countedQueue) release(ctx context.Context, n int) (told bool, err error
 	if r == nil {
 		return true, nil
 	}
-	told, err = q.await(ctx, r.told, nil, time.Time{})
-	if told {
-		return true, err
+	server := q.sem.all.Server
+	answer, err := request.Wait(ctx, server, &request.Waiting{Key: q.Keys[0], Asks: &q.Trouble, Since: time.Now()}, r.told)
+	if err == nil {
+		return true, answer
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	err = request.During(server.NoAnswer(q.Keys[0], &q.Trouble), err)
+	q.Lock()
+	defer q.Unlock()
 	select {
-	case err = <-r.told: // both: the outcome says more
-		return true, err
+	case answer = <-r.told: // both: the outcome says more
+		return true, answer
 	default:
 		r.left = true // a failure is an event from here on
 		return false, err
@@ -251,13 +231,12 @@ func (q *countedQueue) release(ctx context.Context, n int) (told bool, err error
 // give puts n permits in hand. It returns nil if they are somebody's already or
 // will soon be, or if the caller does not wait; else who is told when they are in Redis.
 func (q *countedQueue) give(n int, waits bool) *releaser {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	wanted := q.line.First() != nil
+	q.Lock()
+	defer q.Unlock()
+	wanted := q.Line.First() != nil
 	q.hand.n += n
 	q.hand.untold = q.hand.untold || wanted || !waits
-	q.handOut(time.Now(), false)
-	q.attend()
+	q.settleLocked()
 	if wanted || !waits {
 		return nil
 	}
@@ -266,75 +245,51 @@ func (q *countedQueue) give(n int, waits bool) *releaser {
 	return r
 }
 
-// await waits to be told, until a time unless that is zero. If it gives up, err says why.
-func (q *countedQueue) await(ctx context.Context, told <-chan error, stop <-chan struct{}, until time.Time) (_ bool, err error) {
-	server, key, asks := q.sem.all.Server, q.sem.keys[0], &q.session.Trouble
-	answer, err := request.Wait(ctx, server, &request.Waiting{Key: key, Asks: asks, Since: time.Now(), Until: until, Stop: stop}, told)
-	if err == nil {
-		return true, answer
-	}
-	return false, request.During(server.NoAnswer(key, asks), err)
+// settleLocked gives what is in hand to those in line, and has a worker look if there is anything else to do.
+func (q *countedQueue) settleLocked() {
+	q.handOutLocked(time.Now(), false)
+	q.attendLocked()
 }
 
-// What follows is called holding countedQueue.mu.
-
-// handOut gives what is in hand to those in line, first come, first served. Permits
+// handOutLocked gives what is in hand to those in line, first come, first served. Permits
 // that Redis has just granted are for whoever is first. Others pass on inside the
 // process for a quantum only, then the worker gives those who wait elsewhere their
 // turn.
-func (q *countedQueue) handOut(now time.Time, granted bool) {
-	for w := q.line.First(); w != nil && w.n <= q.hand.n && !q.hand.doubted; w = q.line.First() {
+func (q *countedQueue) handOutLocked(now time.Time, granted bool) {
+	for w := q.Line.First(); w != nil && w.Want.n <= q.hand.n && !q.hand.doubted; w = q.Line.First() {
 		if !granted {
 			if !q.sem.all.Local || q.turns.OverAfter(countedHands, now) {
 				break
 			}
 			q.turns.Hands++
 		}
-		q.hand.n -= w.n
-		w.passed = !granted
-		q.tell(w, nil)
+		q.hand.n -= w.Want.n
+		w.Want.passed = !granted
+		q.TellLocked(w, nil)
 	}
 	if q.hand.n == 0 {
 		q.hand.tell(nil)
 	}
 }
 
-// tell takes a waiter out of the line and tells it how it went: nil, if it has its
-// permits.
-func (q *countedQueue) tell(w *countedWaiter, err error) {
-	q.line.Remove(&w.place)
-	w.told <- err
-}
-
-// attend makes sure that a worker looks, if there is anything to do.
-func (q *countedQueue) attend() {
-	switch {
-	case q.working && (q.hand.n > 0 || q.hopes() || q.rest > 0): // a rest ends with those who want it
-		q.nudge()
-	case !q.working && (q.hand.n > 0 || (q.line.First() != nil && !q.sem.all.Server.Closed())):
-		q.working = true
-		q.sem.all.counted.all.Retain(q)
-		q.sem.all.Server.Go(q.work)
+// attendLocked makes sure that a worker looks, if there is anything to do.
+func (q *countedQueue) attendLocked() {
+	switch work := q.hand.n > 0 || q.Line.First() != nil && !q.Server.Closed(); {
+	case work && !q.WorkLocked(func() { q.sem.all.counted.all.Retain(q) }): // a worker begins
+	case q.hand.n > 0 || q.hopesLocked() || q.rest > 0: // a rest ends with those who want it
+		q.Nudge()
 	}
 }
 
-// nudge wakes the worker, if it sleeps.
-func (q *countedQueue) nudge() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// hopes says whether Redis may have what the first waiter wants. A waiter that is first
+// hopesLocked says whether Redis may have what the first waiter wants. A waiter that is first
 // only because others were served does not want less than they: there is no use in
 // asking for each.
-func (q *countedQueue) hopes() bool {
-	w := q.line.First()
-	return w != nil && (w.once || q.redis.heard || w.n < q.redis.fewer)
+func (q *countedQueue) hopesLocked() bool {
+	w := q.Line.First()
+	return w != nil && (w.Once || q.redis.heard || w.Want.n < q.redis.fewer)
 }
 
-// owes says whether other processes are to have the permits that are in Redis.
-func (q *countedQueue) owes(now time.Time) bool {
+// owesLocked says whether other processes are to have the permits that are in Redis.
+func (q *countedQueue) owesLocked(now time.Time) bool {
 	return q.turns.Owed > 0 && q.turns.Owes(q.news.Foreign(), now) > 0
 }

@@ -1,7 +1,6 @@
 package permit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -45,7 +44,7 @@ func (q *countedQueue) work() {
 			q.send(x)
 		case pause > 0:
 			q.listen()
-			q.sleep(pause)
+			q.Sleep(pause, nil)
 		default:
 			return
 		}
@@ -55,22 +54,22 @@ func (q *countedQueue) work() {
 // next returns the next exchange, or how long there is nothing to do; if that is
 // 0 the work is over.
 func (q *countedQueue) next() (*exchange, time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	now := time.Now()
-	open := !q.sem.all.Server.Closed()
-	owes := q.owes(now)
-	for owes && q.line.First() != nil && q.line.First().once {
-		q.tell(q.line.First(), handoff.OwedError(q.turns.Owed))
+	open := !q.Server.Closed()
+	owes := q.owesLocked(now)
+	for owes && q.Line.First() != nil && q.Line.First().Once {
+		q.TellLocked(q.Line.First(), handoff.OwedError(q.turns.Owed))
 	}
-	if q.hand.n == 0 && (q.line.First() == nil || !open) {
-		q.working = false
+	if q.hand.n == 0 && (q.Line.First() == nil || !open) {
+		q.EndLocked()
 		return nil, 0
 	}
 	if !now.Before(q.redis.poll) {
 		q.redis.heard = true
 	}
-	ask := open && !owes && (q.hopes() || (q.line.First() != nil && q.hand.n > 0))
+	ask := open && !owes && (q.hopesLocked() || (q.Line.First() != nil && q.hand.n > 0))
 	if q.hand.n == 0 && !ask {
 		until := q.redis.poll
 		if owes {
@@ -79,7 +78,7 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 		return nil, max(until.Sub(now), 1)
 	}
 	x := &exchange{turn: "0", foreign: q.news.Foreign(), begun: now}
-	if q.line.First() != nil && q.hand.n >= q.line.First().n && q.turns.Yields(now) {
+	if q.Line.First() != nil && q.hand.n >= q.Line.First().Want.n && q.turns.Yields(now) {
 		// What could have been handed out is there because a quantum is over. What is
 		// released meanwhile belongs to the next one.
 		x.turn = "1"
@@ -90,12 +89,12 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 	}
 	x.hand = q.hand.take()
 	if ask {
-		for w := range q.line.All() {
+		for w := range q.Line.All() {
 			if len(x.wants) == mostWants {
 				break
 			}
-			w.asked, w.turn = true, len(x.wants)
-			x.wants = append(x.wants, w.n)
+			w.Want.asked, w.Want.turn = true, len(x.wants)
+			x.wants = append(x.wants, w.Want.n)
 		}
 		q.redis.heard = false
 	}
@@ -104,12 +103,12 @@ func (q *countedQueue) next() (*exchange, time.Duration) {
 
 // send does an exchange.
 func (q *countedQueue) send(x *exchange) {
-	args := []string{q.sem.channel, strconv.Itoa(x.hand.n), x.turn, q.sem.all.Server.Own(&q.news, q.sem.channel)}
+	args := []string{q.sem.channel, strconv.Itoa(x.hand.n), x.turn, q.Server.Own(&q.news, q.sem.channel)}
 	for _, n := range x.wants {
 		args = append(args, strconv.Itoa(n))
 	}
 	o := q.session.Call(lua.SemaphoreExchange, q.sem.keys, args)
-	o.Acks = q.sem.all.Server.Acks.Holds
+	o.Trouble, o.Acks = &q.Trouble, q.Server.Acks.Holds
 	if x.hand.n > 0 {
 		q.news.Expect()
 	}
@@ -117,9 +116,9 @@ func (q *countedQueue) send(x *exchange) {
 	var err error
 	q.session.Deliver(&o, false, func(a int64, e error) {
 		if answer, err = a, e; e != nil && driver.Failure(e).Permanent() {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			q.tellAll(e) // at once, as that may last: what is granted is in hand in the end
+			q.Lock()
+			defer q.Unlock()
+			q.TellAllLocked(e) // at once, as that may last: what is granted is in hand in the end
 		}
 	})
 	if answer > int64(len(x.wants)) || answer < unset || answer == unset && x.hand.n > 0 {
@@ -149,38 +148,38 @@ func (q *countedQueue) send(x *exchange) {
 // brought who has brought any.
 func (q *countedQueue) setUp() {
 	server := q.sem.all.Server
-	q.mu.Lock()
+	q.Lock()
 	rest := q.rest
-	for w := range q.line.All() {
-		if rest > 0 && w.once && w.asked {
-			q.tell(w, q.sem.all.Errors.Unset(q.sem.Name())) // it does not wait
+	for w := range q.Line.All() {
+		if rest > 0 && w.Once && w.Want.asked {
+			q.TellLocked(w, q.sem.all.Errors.Unset(q.sem.Name())) // it does not wait
 		}
 	}
-	q.mu.Unlock()
+	q.Unlock()
 	if rest > 0 && q.brought() > 0 { // the last set-up did not last, and the next one may not
-		q.sleep(rest)
+		q.Sleep(rest, nil)
 	}
 	for n := q.brought(); n > 0; n = q.brought() {
 		o := q.session.Call(lua.SemaphoreSet, q.sem.keys, []string{q.sem.channel, strconv.Itoa(n), wire.MillisUp(0)})
-		o.Acks = server.Acks.Holds
+		o.Trouble, o.Acks = &q.Trouble, server.Acks.Holds
 		var err error
 		q.session.Deliver(&o, false, func(_ int64, e error) {
 			if err = e; e == nil || request.Outlasted(e) {
 				return // of an outage each of those who wait sees for itself how long it lasts
 			}
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			for w := range q.line.All() {
-				if w.permits > 0 {
-					q.tell(w, e)
+			q.Lock()
+			defer q.Unlock()
+			for w := range q.Line.All() {
+				if w.Want.permits > 0 {
+					q.TellLocked(w, e)
 				}
 			}
 		})
 		if err == nil {
 			o.Unacked()
-			q.mu.Lock()
+			q.Lock()
 			q.rest = longer(q.rest)
-			q.mu.Unlock()
+			q.Unlock()
 			return
 		}
 	}
@@ -190,20 +189,20 @@ func (q *countedQueue) setUp() {
 // whom the worker has asked that there is no semaphore: the others may know better. It returns 0 as well if there is
 // something to give back, which makes the semaphore.
 func (q *countedQueue) brought() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.redis.heard, q.redis.fewer = true, math.MaxInt // to be asked again
-	if q.hand.n > 0 || q.sem.all.Server.Closed() {
+	if q.hand.n > 0 || q.Server.Closed() {
 		return 0
 	}
-	for w := range q.line.All() {
-		if w.permits > 0 {
-			return w.permits
+	for w := range q.Line.All() {
+		if w.Want.permits > 0 {
+			return w.Want.permits
 		}
 	}
-	for w := range q.line.All() {
-		if w.asked {
-			q.tell(w, q.sem.all.Errors.Unset(q.sem.Name()))
+	for w := range q.Line.All() {
+		if w.Want.asked {
+			q.TellLocked(w, q.sem.all.Errors.Unset(q.sem.Name()))
 		}
 	}
 	return 0
@@ -211,11 +210,11 @@ func (q *countedQueue) brought() int {
 
 // listen starts the queue's subscription, if it has none.
 func (q *countedQueue) listen() {
-	if q.sem.all.Server.Closed() {
+	if q.Server.Closed() {
 		return
 	}
 	q.news.Start(func(h func(confirmed bool)) func() {
-		return q.sem.all.Server.Subscribe(q.sem.channel, func(n driver.Notice) {
+		return q.Server.Subscribe(q.sem.channel, func(n driver.Notice) {
 			h(n.Subscribed)
 			if n.Subscribed {
 				q.hear()
@@ -226,18 +225,18 @@ func (q *countedQueue) listen() {
 
 // hear notes that Redis may have permits.
 func (q *countedQueue) hear() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.redis.heard = true
 	q.turns.Used(q.news.Foreign())
-	q.attend()
+	q.attendLocked()
 }
 
 // answered notes what became of an exchange, and says whether there is anything
 // to listen for.
 func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	now := time.Now()
 	q.rest = 0
 	x.hand.tell(nil)
@@ -255,10 +254,10 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 		q.sem.all.counted.keep(q)
 		q.redis.heard = true
 		q.redis.fewer = math.MaxInt
-		for q.line.First() != nil && q.line.First().once && q.line.First().asked {
-			q.tell(q.line.First(), handoff.OwedError(q.turns.Owed))
+		for q.Line.First() != nil && q.Line.First().Once && q.Line.First().Want.asked {
+			q.TellLocked(q.Line.First(), handoff.OwedError(q.turns.Owed))
 		}
-		return q.line.First() != nil
+		return q.Line.First() != nil
 	case len(x.wants) == 0:
 		q.redis.heard = true // what we gave
 		q.turns.Free()
@@ -274,8 +273,8 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 	}
 	if short != nil {
 		q.hand.doubted = true // what is in hand goes back before anybody gets it
-		for w := q.line.First(); w != nil && w.asked && w.turn < answer; w = q.line.First() {
-			q.tell(w, short)
+		for w := q.Line.First(); w != nil && w.Want.asked && w.Want.turn < answer; w = q.Line.First() {
+			q.TellLocked(w, short)
 		}
 		return false // there is something to send at once
 	}
@@ -287,14 +286,14 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 		q.fresh = false
 	}
 	q.redis.fewer = math.MaxInt
-	q.handOut(now, true)
+	q.handOutLocked(now, true)
 	if answer < len(x.wants) {
 		q.redis.fewer = x.wants[answer]
-		for w := q.line.First(); w != nil && w.once && w.asked && w.n >= q.redis.fewer; w = q.line.First() {
-			q.tell(w, request.ErrWaitOver)
+		for w := q.Line.First(); w != nil && w.Once && w.Want.asked && w.Want.n >= q.redis.fewer; w = q.Line.First() {
+			q.TellLocked(w, request.ErrWaitOver)
 		}
 	}
-	return answer < len(x.wants) && q.line.First() != nil
+	return answer < len(x.wants) && q.Line.First() != nil
 }
 
 // failed notes that an exchange was not done, or that nobody will know.
@@ -307,10 +306,10 @@ func (q *countedQueue) failed(x *exchange, err error) {
 // lost does what failed says, and says whether permits were to be given back that
 // nobody is told of.
 func (q *countedQueue) lost(x *exchange, err error) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	forgotten := errors.Is(err, request.ErrForgotten)
-	if errors.Is(err, request.ErrUnavailable) && !forgotten && !q.sem.all.Server.Left() {
+	if errors.Is(err, request.ErrUnavailable) && !forgotten && !q.Server.Left() {
 		// Not done, and not refused: it will be tried again for as long as
 		// anybody wants something. Callers lose patience by themselves.
 		q.hand.putBack(x.hand)
@@ -324,20 +323,8 @@ func (q *countedQueue) lost(x *exchange, err error) bool {
 		q.redis.heard = true
 		return true
 	}
-	q.tellAll(err)
+	q.TellAllLocked(err)
 	return x.hand.n > 0 && !heard
-}
-
-// tellAll tells all in line the same. Holding countedQueue.mu.
-func (q *countedQueue) tellAll(err error) {
-	for w := range q.line.All() {
-		q.tell(w, err)
-	}
-}
-
-// sleep waits for d, for a nudge or for the client's end.
-func (q *countedQueue) sleep(d time.Duration) {
-	_, _ = request.Pause(context.Background(), q.sem.all.Server.Done, q.wake, time.Time{}, d)
 }
 
 // soon is when to ask again without having heard anything.

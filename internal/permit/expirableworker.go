@@ -99,6 +99,7 @@ func (q *expirableQueue) next() []*expirableWaiter {
 	}
 	var stop func()
 	if batch == nil {
+		q.EndLocked()
 		stop = q.news.Detach()
 	}
 	q.Unlock()

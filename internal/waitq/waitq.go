@@ -53,12 +53,26 @@ func (q *Queue[T]) Start(s *request.Server, keys []string, work func()) {
 	q.Server, q.Keys, q.work, q.wake = s, keys, work, make(chan struct{}, 1)
 }
 
-// JoinLocked puts w at the end of the line. If no worker runs, it starts one, and retain takes a share of the queue for
-// that: work gives it back. It says whether a worker was there, who may be asleep.
+// JoinLocked puts w at the end of the line, and sees to it that a worker runs. It says whether one was there, who may be
+// asleep.
 func (q *Queue[T]) JoinLocked(w *Waiter[T], retain func()) (works bool) {
+	q.PushLocked(w)
+	return q.WorkLocked(retain)
+}
+
+// PushLocked puts w at the end of the line. Who has left a line may line up again.
+func (q *Queue[T]) PushLocked(w *Waiter[T]) {
 	q.Came++
-	w.Nth, w.told = q.Came, make(chan error, 1)
+	w.Nth, w.Gone = q.Came, false
+	if w.told == nil {
+		w.told = make(chan error, 1)
+	}
 	q.Line.Push(&w.place, w, w.Once)
+}
+
+// WorkLocked starts a worker if there is none. retain takes a share of the queue for that: work gives it back. It says
+// whether a worker was there, who may be asleep.
+func (q *Queue[T]) WorkLocked(retain func()) (works bool) {
 	if works = q.working; !works {
 		q.working = true
 		retain()
@@ -66,6 +80,9 @@ func (q *Queue[T]) JoinLocked(w *Waiter[T], retain func()) (works bool) {
 	}
 	return works
 }
+
+// EndLocked says that the worker ends.
+func (q *Queue[T]) EndLocked() { q.working = false }
 
 // Await waits until w is told, or leaves by itself. Then left is called with why, under the mutex, and Await returns what
 // that returns.
@@ -124,14 +141,16 @@ func (q *Queue[T]) Batch(most int) (batch []*Waiter[T], nobody <-chan struct{}) 
 		q.TellAllLocked(request.ErrClosed)
 	}
 	batch = q.BatchLocked(func(*Waiter[T]) bool { most--; return most >= 0 })
-	if len(batch) > 0 && q.nobody == nil {
+	switch {
+	case len(batch) == 0:
+		q.EndLocked()
+	case q.nobody == nil:
 		q.nobody = make(chan struct{})
 	}
 	return batch, q.nobody
 }
 
-// BatchLocked returns the first ones in line, up to the first that does not fit. With none the worker is no longer
-// working, and returns.
+// BatchLocked returns the first ones in line, up to the first that does not fit.
 func (q *Queue[T]) BatchLocked(fits func(w *Waiter[T]) bool) (batch []*Waiter[T]) {
 	for w := range q.Line.All() {
 		if !fits(w) {
@@ -139,7 +158,6 @@ func (q *Queue[T]) BatchLocked(fits func(w *Waiter[T]) bool) (batch []*Waiter[T]
 		}
 		batch = append(batch, w)
 	}
-	q.working = len(batch) > 0
 	return batch
 }
 
