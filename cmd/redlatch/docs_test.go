@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// docs/cli.md knows every command, flag, exit code and JSON field.
+// docs/cli.md knows every command, flag, exit code and JSON field, and docs/faq.md what to do about an exit code.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/cli.md")
@@ -19,6 +19,10 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(text)
+	faq, err := os.ReadFile("../../docs/faq.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, cmd := range (&app{ui: &ui{}}).root().Commands() {
 		if cmd.Hidden {
 			continue
@@ -40,6 +44,9 @@ func TestDocs(t *testing.T) {
 		exitConfig, exitCannotRun, exitNotFound,
 	} {
 		contains(t, doc, "\n| "+strconv.Itoa(code)+" |")
+		if !strings.Contains(string(faq), "`"+strconv.Itoa(code)+"`") {
+			t.Errorf("docs/faq.md does not say what to do about the exit code %d", code)
+		}
 	}
 	for field := range strings.FieldsSeq("name kind exists waiting claims others silent evidence by identity program host pid labels answered for_ms renewed site note held ttl_ms holders owner client count redlatch token queue mode value until_ms total rate permits interval_ms per_client keep_alive_ms generation released version revision modified go platform url addresses master_name database user password sentinel_user sentinel_password client_name prefix protocol tls dial_timeout_ms timeout_ms watchdog_ms fair_lock_wait_ms codec pubsub acks ack_timeout_ms warnings cacert cert key sni min_version verify line text severity servers findings check what consequence remedy at change reason waiters lock") {
 		contains(t, doc, "`"+field+"`")
