@@ -13,7 +13,7 @@ func TestTheSnippetsOfThePagesAreRun(t *testing.T) {
 	for page, files := range map[string][]string{
 		"README.md":          {"examples/first/main.go"},
 		"docs/quickstart.md": {"examples/quickstart/main.go", "examples/quickstart/main_test.go"},
-		"docs/recipes.md":    {"tests/locks/recipes_test.go"},
+		"docs/recipes.md":    {"tests/locks/recipes_test.go", "fence/example_test.go"},
 	} {
 		lines := make(map[string]bool)
 		for _, file := range files {

@@ -20,10 +20,11 @@ import (
 
 // packages are those that snippets name without importing them.
 var packages = []string{
-	"context", "errors", "fmt", "log", "log/slog", "net/http", "os", "os/signal", "syscall", "testing", "testing/synctest", "time",
+	"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/http", "os", "os/signal", "syscall", "testing", "testing/synctest", "time",
 	"github.com/prometheus/client_golang/prometheus", "github.com/redis/go-redis/v9",
 	"github.com/redlatch/redlatch", "github.com/redlatch/redlatch/admin", "github.com/redlatch/redlatch/barrier",
 	"github.com/redlatch/redlatch/connect", "github.com/redlatch/redlatch/dashboard", "github.com/redlatch/redlatch/election",
+	"github.com/redlatch/redlatch/fence",
 	"github.com/redlatch/redlatch/latch", "github.com/redlatch/redlatch/observe", "github.com/redlatch/redlatch/ratelimit",
 	"github.com/redlatch/redlatch/redisson", "github.com/redlatch/redlatch/redissonyaml",
 	"github.com/redlatch/redlatch/redlatchgocron", "github.com/redlatch/redlatch/redlatchgoredis", "github.com/redlatch/redlatch/redlatchotel",
@@ -33,13 +34,17 @@ var packages = []string{
 
 // given are what a reader of a snippet takes to be there, with their types.
 var given = map[string]string{
+	"accounts":  "fence.Table",
 	"client":    "*redlatch.Client",
 	"ctx":       "context.Context",
+	"db":        "*sql.DB",
 	"first":     "chan int",
 	"hold":      "*redlatch.Hold",
 	"id":        "string",
+	"lock":      "*redlatch.Lock",
 	"locks":     "*redlatch.Client",
 	"logger":    "*slog.Logger",
+	"old":       "func(ctx context.Context, do func(context.Context) error) error",
 	"mustLogIn": "func(http.Handler) http.Handler",
 	"enqueue":   "func(name, id string) error",
 	"post":      "func(http.Handler) int",
@@ -55,6 +60,7 @@ var given = map[string]string{
 	"t":         "*testing.T",
 	"vault":     "interface{ Read(ctx context.Context, path string) (username, password string, err error) }",
 	"w":         "http.ResponseWriter",
+	"work":      "func(context.Context) error",
 }
 
 // A reader copies what he sees: what does not compile is worse than nothing.
