@@ -29,7 +29,7 @@ type reporter struct {
 	client Identity
 	redis  string // Config.ServerName
 	queue  *worker.Queue
-	ends   *worker.Queue // of holds
+	ends   *worker.Queue // of holds: skips nothing, and Close waits for it, or nobody could end a span or take down a gauge
 
 	lately           claim.Losses
 	losses, failures atomic.Uint64 // since the client began; failures are of renewals

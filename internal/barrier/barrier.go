@@ -161,7 +161,8 @@ type arrival struct {
 }
 
 // arrive gets the caller into the generation that gathers. Each try has an id of
-// its own, and is about one generation.
+// its own, and is about one generation. So requests need no session: leaving marks the id, and
+// an arrival that comes later counts nowhere.
 func (b *Barrier) arrive(ctx context.Context) (arrival, error) {
 	for {
 		a := arrival{id: b.all.NewID()}

@@ -13,7 +13,9 @@ const (
 )
 
 // A filter says which claims a question is about: those whose names match the pattern, and
-// those that have one of the names or owners. One that says nothing is about all.
+// those that have one of the names or owners. One that says nothing is about all. Answers are
+// for filters, and not for those who ask: whoever asks the same at the same time hears the same
+// answer, so a flood of questions costs one answer a second.
 type filter struct {
 	Glob   string   `json:"glob,omitempty"`
 	Names  []string `json:"names,omitempty"`

@@ -39,7 +39,8 @@ func newNote(server *request.Server, id string, who Identity) *note {
 	return &note{server: server, keys: []string{wire.ClientKey(id)}, text: who.note()}
 }
 
-// begin has the note written soon, and kept up.
+// begin has the note written soon, and kept up. It is called with the client's first owner id: a client that only looks
+// makes none, so nobody finds it in Redis, and it writes nothing.
 func (n *note) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -241,7 +241,8 @@ func (q *fairWaiter) begin(ctx context.Context, given bool) (h *Hold, err error)
 	return nil, q.late.Again(ctx, q.c.Server, q.o.Try, q.p.until)
 }
 
-// leave gives up the caller's place.
+// leave gives up the caller's place. One script leaves the queue and releases: what undoes a
+// take undoes a place.
 func (q *fairWaiter) leave() {
 	q.t.forgo()
 	q.c.table.leave(q.t.entry)

@@ -88,7 +88,8 @@ func (l *Spec) listens() bool { return l.kind.pause == nil && !l.kind.part }
 // yield lets other processes have the lock, if any of them waits; else it moves
 // from old to t. A replica that does not know of it yet has the lock as old's, which
 // keeps everybody else out as well. So replicas are asked only where t is to have
-// more than old had, or where its renewals would need them.
+// more than old had, or where its renewals would need them. The retry of a yield that was
+// executed finds neither id: nobody held the term at that moment, so that is no loss.
 func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 	c, t, e := m.c, m.t, m.t.entry
 	own, last := c.Server.Own(&e.news, t.lock.channel), "0"

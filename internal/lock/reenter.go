@@ -179,6 +179,11 @@ func (t *term) correctLocked() {
 
 // downgrade has Redis let others read beside a term that only reads from now on.
 // It is sent until it is answered, or the term is over: it may be refused.
+//
+// A read-write lock only moves forward: none, write, write and read, read, none. Counts of both
+// sides that a late request sets could remove a read hold that somebody trusts. So a re-entry to
+// read makes the field of the reader, and only a release, a yield or a transfer removes it. Only
+// this request ends the writing, and a renewal changes neither.
 func (t *term) downgrade() error {
 	o := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
 	o.Keys = []string{t.lock.key, wire.ReadTimeout(t.lock.key, t.id, 1)}

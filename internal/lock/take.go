@@ -111,6 +111,7 @@ func (t *term) take(ctx context.Context, o *request.Call, n int) (facts []driver
 }
 
 // judge returns why a request has not taken these terms: too few replicas may know of what the server has, and may forget.
+// What it leaves is like what a lost reply may have left: an orphan, which is released on whatever server is the primary by then.
 func judge(o *request.Call, reply driver.Reply, err error, ts ...*term) error {
 	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
 		o.Unknown, err = true, short

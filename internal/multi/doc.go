@@ -16,7 +16,10 @@
 // other in a local queue, and are one voter.
 //
 // A hold is live for as long as enough of its members' holds are. It promises no more
-// than these do: no tokens that rise together, no order between processes.
+// than these do: no tokens that rise together, no order between processes. It knows of its
+// members' ends only by their contexts, and each has its watchdog and orphans as if it were
+// alone. Only handing off is off: a member that is waited for with others in hand must not
+// jump a queue, nor a failed attempt start a chain of hand-overs.
 //
 // # What it does not know
 //

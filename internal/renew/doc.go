@@ -27,7 +27,8 @@
 // # Renewing
 //
 // The clock never does I/O. What can be asked about together is a bunch: leases of one
-// kind, group (a hash slot) and node. A lease that is to be renewed is
+// kind, group (a hash slot) and node. Without slots, and until a server that is taken for a
+// single one refuses keys of several, all groups are one. A lease that is to be renewed is
 // due a third of its length after the confirmation that its window rests on, or soon
 // if it was added with a shorter one. Each bunch has a timer for the first lease that is
 // due. The clock then looks through the bunch, and takes along the leases that are in the
