@@ -157,7 +157,7 @@ func TestTheDocsShowWhatDoctorPrints(t *testing.T) {
 	}
 }
 
-// findingsOf returns the findings that doctor prints, without what is measured, by check. How fast this machine is is left out.
+// findingsOf returns the findings that doctor prints, without what is measured, by check. It leaves out how fast this machine is.
 func findingsOf(page string) (all []string) {
 	measured := regexp.MustCompile(`\d[\d.]*( ?(µs|ms|s|MiB))?\b`)
 	for _, finding := range regexp.MustCompile(`(?m)^(ok|note|warning|problem) .*\n(?: .*\n)*`).FindAllString(page, -1) {

@@ -29,7 +29,7 @@ func TestTheDocsShowWhatTopDraws(t *testing.T) {
 		held("orders:42", "billing@host-7 pid 4121", 12_300, 9_800, 4_000), held("jobs:nightly", "report.sh@host-8 pid 77", 86_000, 80_000),
 		free, held("zones", "billing@host-7 pid 4121", 1_000))
 	s.Server = "redis://localhost:6379"
-	s.last.At = time.Date(2026, 1, 2, 14, 3, 22, 0, time.Local)
+	s.last.At = time.Date(2026, 1, 2, 14, 3, 22, 0, time.UTC)
 	var got []string
 	for line := range strings.SplitSeq(s.text(), "\n") {
 		got = append(got, strings.TrimRight(line, " "))
