@@ -1,45 +1,103 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestWhatIsSentTogetherIsDelayedTogether(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := link{delay: 2 * time.Millisecond}
-		client, from := net.Pipe()
-		to, server := net.Pipe()
-		go func() {
-			l.carry(from, to)
-			l.running.Wait()
-			_ = to.Close()
-		}()
-		began := time.Now()
-		go func() {
-			defer client.Close()
-			for range 3 {
-				_, _ = client.Write([]byte("x"))
-				time.Sleep(time.Millisecond)
-			}
-		}()
-		for n := range 3 {
-			if _, err := io.ReadFull(server, make([]byte, 1)); err != nil {
+	fds := func() (int, int) {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range pair {
+			t.Cleanup(func() { _ = unix.Close(fd) })
+			if err := unix.SetNonblock(fd, true); err != nil {
 				t.Fatal(err)
 			}
-			if after, want := time.Since(began), time.Duration(2+n)*time.Millisecond; after != want {
-				t.Errorf("request %d arrives after %v, want %v", n, after, want)
+		}
+		return pair[0], pair[1]
+	}
+	client, from := fds()
+	to, server := fds()
+	w := way{from: from, to: to, delay: 2 * time.Millisecond}
+	began, buf := time.Now(), make([]byte, 100)
+	at := func(ms int64) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	for n, text := range []string{"together", "later"} {
+		if _, err := unix.Write(client, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		w.read(at(int64(n)), buf)
+	}
+	for _, c := range []struct {
+		at   int64
+		want string
+	}{{1, ""}, {2, "together"}, {2, ""}, {3, "later"}, {9, ""}} {
+		w.write(at(c.at))
+		n, err := unix.Read(server, buf)
+		if errors.Is(err, unix.EAGAIN) {
+			n = 0
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(buf[:n]); got != c.want {
+			t.Errorf("after %d ms arrives %q, want %q", c.at, got, c.want)
+		}
+	}
+}
+
+// A benchmark that loses a byte hangs, or measures something else.
+func TestALinkLosesNothing(t *testing.T) {
+	t.Parallel()
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
 			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
 		}
-		if n, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("%d more, %v", n, err)
-		}
-	})
+	}()
+	l, err := newLink(server.Addr().String(), time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	sent := bytes.Repeat([]byte("all that was sent "), 1<<18) // more than the buffers of all sockets take
+	var clients sync.WaitGroup
+	for range 3 {
+		clients.Go(func() {
+			c, err := net.Dial("tcp", l.addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			go func() { _, _ = c.Write(sent) }()
+			got := make([]byte, len(sent))
+			if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, sent) {
+				t.Errorf("the answer is another one, %v", err)
+			}
+		})
+	}
+	clients.Wait()
 }
 
 func TestALinkDelaysRequests(t *testing.T) {
@@ -63,7 +121,8 @@ func TestALinkDelaysRequests(t *testing.T) {
 			_, _ = c.Write([]byte("+PONG\r\n"))
 		}
 	}()
-	l, err := newLink(server.Addr().String(), addedLatency)
+	const delay = 500 * time.Microsecond
+	l, err := newLink(server.Addr().String(), delay)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +140,7 @@ func TestALinkDelaysRequests(t *testing.T) {
 		if _, err := io.ReadFull(c, make([]byte, 7)); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(asked); took < addedLatency {
+		if took := time.Since(asked); took < delay {
 			t.Errorf("a round trip of %v", took)
 		}
 	}
