@@ -47,6 +47,9 @@ func (i implementation) counted() bool { return !i.apart && i.kind != limit }
 
 // takesPart says whether i is measured in s.
 func (i implementation) takesPart(s scenario) bool {
+	if s.Only != nil {
+		return slices.Contains(s.Only, i.name)
+	}
 	locks := i.locks
 	if locks == nil {
 		locks = []lockType{plainLock}
@@ -58,9 +61,6 @@ func (i implementation) takesPart(s scenario) bool {
 		if !slices.Contains(widths, s.Goroutines) {
 			return false
 		}
-	}
-	if s.Only != nil {
-		return slices.Contains(s.Only, i.name)
 	}
 	return slices.Contains(locks, s.Lock) && (i.skips == nil || !i.skips(s))
 }
@@ -83,7 +83,7 @@ func contendedIsSkipped(s scenario) bool { return s.Contended }
 
 // uncontendedOrAlone is the same for what is measured alone beside hand-offs.
 func uncontendedOrAlone(s scenario) bool {
-	return s.Contended && s.Name != fairHandOff && s.Name != fairHandOffDelayed
+	return s.Contended && s.Name != fairHandOff
 }
 
 // contendedOnly is for variants that differ only in how they wait.
@@ -111,6 +111,7 @@ func endless(i implementation) implementation {
 	i.name += ", no cancel"
 	i.locks = nil
 	i.skips = contendedIsSkipped
+	i.widths = nil
 	i.endless = true
 	return i
 }

@@ -98,7 +98,11 @@ func goredisOptions(j job) *goredislib.Options {
 }
 
 func openRedlatch(j job, driver driver.Redis, stop func()) (locker, error) {
-	client, err := redlatch.New(driver, redlatch.Config{})
+	var config redlatch.Config
+	if j.Scenario.Replica {
+		config.Acks, config.AckReplicas = redlatch.AckRequired, 1
+	}
+	client, err := redlatch.New(driver, config)
 	if err != nil {
 		stop()
 		return nil, err

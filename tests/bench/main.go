@@ -123,6 +123,11 @@ func run() error {
 		fmt.Print(result.page())
 		return nil
 	}
+	if r, ok := result.(record); ok {
+		if err := r.draw(o.out); err != nil {
+			return err
+		}
+	}
 	return os.WriteFile(o.out, []byte(result.page()), 0o644)
 }
 
@@ -148,6 +153,9 @@ func measureAll(ctx context.Context, o options, root string) (record, error) {
 	} else {
 		rec.Machine.Server += ", " + version
 	}
+	fmt.Fprintln(os.Stderr, planOf(b.durations, o.runs, func(s scenario, i implementation) bool {
+		return o.only.MatchString(s.Name+"/"+i.name) && rec.Missing[i.name] == ""
+	}))
 	for _, s := range scenarios {
 		row, err := b.alternate(ctx, s, o, rec.Missing)
 		if err != nil {
@@ -196,10 +204,10 @@ func (b *bench) alternate(ctx context.Context, s scenario, o options, missing ma
 }
 
 // runs says how often i is measured in s when there are that many alternations:
-// each time, if a target or a table of all widths depends on it.
+// each time, if a target depends on it.
 func (i implementation) runs(s scenario, alternations int) int {
 	runs := alternations
-	if !decisive(s, i) && (s.Contended || i.kind == peer) {
+	if !decisive(s, i) {
 		runs = (alternations + 2) / 3
 	}
 	for _, most := range []int{i.mostRuns, s.MostRuns} {

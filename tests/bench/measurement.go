@@ -76,7 +76,14 @@ func (b *bench) measure(s scenario, i implementation, run int) (measurement, err
 		defer e.stop()
 		addr = e.addr
 	}
-	if s.Delay > 0 {
+	if s.Replica {
+		replica, err := b.server.addReplica(b.root)
+		if err != nil {
+			return m, err
+		}
+		defer replica.stop()
+	}
+	if s.Delay > 0 || s.Proxied {
 		l, err := newLink(addr, s.Delay)
 		if err != nil {
 			return m, err

@@ -45,9 +45,14 @@ func (r record) page() string {
 	var b strings.Builder
 	r.intro(&b)
 	r.settings(&b)
+	b.WriteString("\n## At the distance of a zone\n\n" + zoneLegend)
+	r.zones(&b)
+	r.proxy(&b)
 	b.WriteString("\n## Uncontended\n\n" + uncontendedLegend)
 	r.widths(&b)
-	r.sections(&b, func(s scenario) bool { return !s.Contended && slices.Contains(fewWidths, s.Goroutines) }, r.uncontended)
+	r.sections(&b, func(s scenario) bool {
+		return !s.Contended && s.Delay == 0 && !s.Proxied && slices.Contains(fewWidths, s.Goroutines)
+	}, r.uncontended)
 	b.WriteString("\n## Contended, one process\n\n" + contendedLegend)
 	r.sections(&b, func(s scenario) bool { return s.Contended && s.Processes == 1 && s.Lock == plainLock }, r.contended)
 	b.WriteString("\n## Contended, four processes\n\n" + processesLegend)
@@ -55,7 +60,7 @@ func (r record) page() string {
 		return s.Processes == 4 && s.Lock == plainLock && s.Delay == 0
 	}, r.contended)
 	b.WriteString("\n## Longer ways\n\n" + farLegend)
-	r.sections(&b, func(s scenario) bool { return s.Lock == plainLock && s.Delay > 0 }, r.contended)
+	r.sections(&b, func(s scenario) bool { return s.Contended && s.Lock == plainLock && s.Delay > 0 }, r.contended)
 	b.WriteString("\n## Very many wait\n\n" + crowdLegend)
 	r.sections(&b, func(s scenario) bool { return s.Name == crowdPasses || s.Name == crowdWaits }, r.crowd)
 	b.WriteString("\n## Fair locks\n\n" + fairLegend)
@@ -81,10 +86,12 @@ Written by `+"`%s`"+`; do not edit. `+"`make bench`"+` writes it anew.
 
 `, r.Command)
 	r.inShort(b)
+	r.beside(b)
 	fmt.Fprintf(b, `**What these figures do not show.** Clients and server share %d cores and talk over loopback, where a round trip takes
 some 50 µs. A real network has round trips of 300 to 500 µs. There, round trips (as in a hand-off) weigh more, and CPU
-time weighs less. [Longer ways](#longer-ways) shows some of this. With 64 goroutines and more, the client takes its CPU
-time from the server, which favours the client that needs least. There is no replica, no failover and no TLS here.
+time weighs less. [At the distance of a zone](#at-the-distance-of-a-zone) and [Longer ways](#longer-ways) show this. With
+64 goroutines and more, the client takes its CPU time from the server, which favours the client that needs least. There
+is no failover and no TLS here, and a replica only where a title says so.
 Better machines reach at least these absolute figures. Only ratios within one table say something, and only those that
 are well outside of the ranges in parentheses.
 
@@ -142,28 +149,81 @@ goroutine for a request, unless the server answers promptly: go-redis does not r
 `
 
 const uncontendedLegend = `A pair is one acquire and one release. The first tables compare redlatch with the floor on the same client library, by
-the number of goroutines. *No cancel* compares both with contexts that cannot be cancelled. Each ratio and each
-difference is taken within an alternation. In the tables after these, *redlatch is ... times* is the rate of redlatch on
+the number of goroutines. Each ratio and each difference is taken within an alternation. In the tables after these, *redlatch is ... times* is the rate of redlatch on
 rueidis divided by the rate of the row: it is taken run by run, and the median counts. A ~ behind it says that the rates
 do not differ clearly (Mann-Whitney U test, p over 0.05). It takes at least four runs to say that. CPU time,
 allocations, scripts, commands (with those that scripts call) and bytes on the network are per pair.
 `
 
+const zoneLegend = `A proxy delays all that clients send, so that a round trip takes 300 µs longer than over loopback: that is what it takes
+within a zone of a cloud. A pair is one acquire and one release, so two round trips. Each ratio is taken within an
+alternation. Of the other libraries, those that decide a target take part in each alternation. The proxy shares the
+processors with clients and server. From the width on at which they are busy, it takes a part of what all of them reach.
+`
+
+// zones has a table for each client library, a line for each number of goroutines.
+func (r record) zones(b *strings.Builder) {
+	for _, c := range []struct {
+		client   string
+		us, base implementation
+	}{
+		{"rueidis", redlatchRueidis, floorRueidis},
+		{"go-redis", redlatchGoredis, floorGoredis},
+		{"go-redis with shared pipelines", redlatchShared, floorGoredis},
+	} {
+		t := table{head: []string{
+			"goroutines", "pairs/s", "pair p50 µs", "part of the floor's rate", "times redislock", "times redsync", "times rueidislock, 1 key", "client CPU µs beyond the floor's",
+		}}
+		for _, n := range allWidths {
+			of := func(other implementation, compare comparing) string {
+				return spanOf(r.Results.paired(row{zone(n), c.us.name}, row{zone(n), other.name}, compare))
+			}
+			if len(finished(r.Results.of(zone(n), c.us.name))) == 0 {
+				continue
+			}
+			t.add(
+				fmt.Sprint(n), short(r.Results.median(zone(n), c.us.name, rate)), short(r.Results.median(zone(n), c.us.name, pairP50)),
+				of(c.base, ratioOf(rate, rate)), of(redislockDefault, ratioOf(rate, rate)), of(redsyncDefault, ratioOf(rate, rate)),
+				of(rueidislockOneKey, ratioOf(rate, rate)), of(c.base, lessOf(clientCPU)),
+			)
+		}
+		if text := t.text(); text != "" {
+			fmt.Fprintf(b, "\n### redlatch on %s, round trips %v longer\n\n%s", c.client, withinZone, text)
+		}
+	}
+}
+
+// proxy is a table of what the way through the proxy costs the floors.
+func (r record) proxy(b *strings.Builder) {
+	t := table{head: []string{"", "goroutines", "pairs/s over loopback", "through the proxy, no delay", "pair p50 µs over loopback", "through the proxy, no delay"}}
+	for _, i := range []implementation{floorRueidis, floorGoredis} {
+		for _, n := range fewWidths {
+			if len(finished(r.Results.of(proxied(n), i.name))) == 0 {
+				continue
+			}
+			of := func(s string, f metric) string { return spanOf(figures(r.Results.of(s, i.name), f)) }
+			t.add(i.name, fmt.Sprint(n), of(uncontended(n), rate), of(proxied(n), rate), of(uncontended(n), pairP50), of(proxied(n), pairP50))
+		}
+	}
+	if text := t.text(); text != "" {
+		b.WriteString("\n### What the proxy costs\n\n" + text)
+	}
+}
+
 // widths has a table for each client library, a line for each number of goroutines.
 func (r record) widths(b *strings.Builder) {
 	for _, c := range []struct {
-		client             string
-		us, base           implementation
-		endless, endlessly implementation
+		client   string
+		us, base implementation
 	}{
-		{"rueidis", redlatchRueidis, floorRueidis, redlatchEndless, floorEndless},
-		{"go-redis", redlatchGoredis, floorGoredis, redlatchGoredisEndless, floorGoredisEndless},
-		{"go-redis with shared pipelines", redlatchShared, floorGoredis, implementation{}, implementation{}},
-		{"valkey-go", redlatchValkeygo, floorValkeygo, implementation{}, implementation{}},
+		{"rueidis", redlatchRueidis, floorRueidis},
+		{"go-redis", redlatchGoredis, floorGoredis},
+		{"go-redis with shared pipelines", redlatchShared, floorGoredis},
+		{"valkey-go", redlatchValkeygo, floorValkeygo},
 	} {
 		t := table{head: []string{
 			"goroutines", "pairs/s", "rate: part of the floor's", "client CPU µs beyond the floor's", "allocations beyond the floor's",
-			"times redislock", "no cancel: part of the floor's rate", "client CPU µs beyond the floor's",
+			"times redislock",
 		}}
 		for _, n := range allWidths {
 			of := func(a, b implementation, compare comparing) string {
@@ -176,7 +236,6 @@ func (r record) widths(b *strings.Builder) {
 				fmt.Sprint(n), short(r.Results.median(uncontended(n), c.us.name, rate)),
 				of(c.us, c.base, ratioOf(rate, rate)), of(c.us, c.base, lessOf(clientCPU)), of(c.us, c.base, lessOf(allocs)),
 				of(c.us, redislockDefault, ratioOf(rate, rate)),
-				of(c.endless, c.endlessly, ratioOf(rate, rate)), of(c.endless, c.endlessly, lessOf(clientCPU)),
 			)
 		}
 		if text := t.text(); text != "" {
@@ -217,11 +276,12 @@ const processesLegend = `As above. The goroutines are those of all processes. *P
 processes got in any run. Redlatch runs longer than the others here, so that turns between processes show.
 `
 
-const farLegend = `A plain lock with one goroutine in each process, so that every hand-off goes to another process. A proxy delays all that
-clients send, also what the client of etcd sends. *One EVALSHA* is the floor's, alone and at the same pace. It is one
+const farLegend = `A plain lock with one goroutine in each process, so that every hand-off goes to another process. [Fair locks](#fair-locks)
+have the same with FairLock. A proxy delays all that clients send, also what the client of etcd sends. *One EVALSHA* is the floor's, alone and at the same pace. It is one
 round trip, which is the least that a hand-off between processes can take: the release must reach the server before the
 next holder can hear of it. redislock polls. Of its hand-offs only those count that went to another process. How long
-the lock was free for everybody does not count.
+the lock was free for everybody does not count. Where a replica confirms, the next holder waits for that too, so it is
+told of its turn and not given it. The replica is on the same machine, and the server reaches it without the proxy.
 `
 
 const crowdLegend = `100 processes with 100 goroutines each want one key, so 10,000 callers wait. *To another process* is the part of the
@@ -262,7 +322,7 @@ const fairLegend = `As above, but the lock passes through Redis each time, in th
 each process, every hand-off goes to another process. The pause after a hand-off keeps the next request of the last
 holder out of its way. Hand-offs are compared with *one EVALSHA*: half of the time that the floor needs for the two
 scripts of a fair lock over the same link, alone and at the same pace. Where round trips take longer, a proxy delays all
-that clients send. rueidislock is not fair: a caller of the same process may come first, which is quicker.
+that clients send. rueidislock and redislock are not fair: a caller of the same process may come first, which is quicker.
 `
 
 const readWriteLegend = `As above. An *overlap* is a writer inside together with anybody else. An acquisition is a reader's or a writer's.
@@ -450,7 +510,7 @@ func processShares(row []measurement) string {
 }
 
 func (r record) targets(b *strings.Builder) {
-	b.WriteString("\n## What redlatch set out to reach\n\nThe targets are for redlatch on rueidis, unless a line says otherwise. Ratios are taken within each alternation. Their\nmedian decides, and its range is in parentheses, as above. For shares and overlaps the worst run decides.\n\n")
+	b.WriteString("\n## What redlatch set out to reach\n\nThe targets are for redlatch on rueidis, unless a line says otherwise. Ratios are taken within each alternation. The\ninterval of their median, in parentheses as above, decides: a target that it spans is *not decided*. For shares and overlaps\nthe worst run decides.\n\n")
 	t := table{head: []string{"", "target", "this run", ""}}
 	for _, v := range r.Results.verdicts() {
 		figure := v.Figure

@@ -61,18 +61,31 @@ func TestThePageBeginsInWords(t *testing.T) {
 	for i := range r.Results {
 		if m := &r.Results[i]; m.Scenario == "contended-16" && m.Implementation == weighted.name {
 			m.Rate *= 100
+		} else if m.Scenario == "contended-128" && m.Implementation == redlatchRueidis.name && m.Run == 2 {
+			m.Jain = 0.9
 		}
 	}
 	page := r.page()
 	for _, want := range []string{
-		"\n**Ahead**\n\n* a key each, mean of 1 to 512 goroutines: 20.0 times floor on rueidis\n",
+		"* **A lock that nobody else wants,** where a round trip takes 0.3 ms longer", "redlatch on go-redis 0.10 ms, redislock 0.10 ms",
+		"* **A lock that 16 goroutines of one process want,**", "The quickest of the others, redislock, gets it 200 times a second.\n",
+		"where a round trip takes 2 ms longer. After the release began, the next\n  process has it in 0.00 ms with FairLock",
+		" If a replica has to confirm, FairLock needs 0.00 ms", "* **Which client.** Pairs", "; with 64 goroutines, redlatch on rueidis 4,000, ",
+		"longer, 1 goroutine: 20.0 times floor on rueidis; 20.0 times redislock; 20.0 times redsync; 20.0 times rueidislock, 1 key\n",
+		"* a key each, mean of 1 to 512 goroutines: 20.0 times floor on rueidis\n",
+		"](images/performance-rueidis.svg)\n", "](images/performance-goredis.svg)\n", "](images/performance-handoff.svg)\n",
+		"\n| redlatch, Lock, a replica confirms | 0.00 | 0.00 |\n", "\n| floor on go-redis | 200 |", "### What the proxy costs\n",
 		"; 0.05 times Redisson; 0.05 times etcd; 0.08 times one round trip, the limit\n",
 		"\n**Behind**\n\n* one key, 16 goroutines: 0.20 times semaphore.Weighted(1), no Redis\n",
-		"[are met](#what-redlatch-set-out-to-reach); missed:\n\n* One key, 1 process x 16 goroutines, empty section: part of the",
+		"[are met](#what-redlatch-set-out-to-reach), 1 are missed, and 1 are not decided", "\n**Missed**\n\n* One key, 1 process x 16 goroutines, empty section: part of the",
+		"\n**Not decided**\n\n* one key, 128 goroutines, empty section: Jain's index: ", " | not decided |\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+	if strings.Contains(page, "Where others are better") {
+		t.Error("a queue without a lock is no other lock")
 	}
 	if strings.Contains(page, "**"+even+"**") {
 		t.Error("the page tells what it has not seen")
@@ -93,7 +106,7 @@ func TestTheTextsOfThePageAreThoseOfThisProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		inShortLegend, floorLegend, uncontendedLegend, contendedLegend, processesLegend, farLegend, crowdLegend, fairLegend,
+		inShortLegend, besideLegend, floorLegend, zoneLegend, uncontendedLegend, contendedLegend, processesLegend, farLegend, crowdLegend, fairLegend,
 		readWriteLegend, semaphoreLegend, latchLegend, censusLegend, notes, waits, scale,
 	} {
 		if !strings.Contains(string(page), want) {

@@ -18,6 +18,8 @@ type scenario struct {
 	Permits    int           `json:"permits"`    // of a semaphore
 	WriteEvery int           `json:"writeEvery"` // of a read-write lock: each n-th acquisition of a goroutine writes; 0: none
 	Delay      time.Duration `json:"delay"`      // added to each round trip to the server
+	Proxied    bool          `json:"proxied"`    // through the proxy that adds delays, also where it adds none
+	Replica    bool          `json:"replica"`    // confirms each acquisition of redlatch
 	Held       bool          `json:"held"`       // by somebody else, all the time: all wait
 	Only       []string      `json:"-"`          // the implementations that take part; nil: all that have such a lock
 	Length     time.Duration `json:"-"`          // of a measurement; 0: as durations has it
@@ -37,12 +39,8 @@ const (
 	attendance    lockType = "attendance" // each goroutine is a client; somebody asks them all
 )
 
-// The scenarios of the hand-off of a fair lock from process to process.
-const (
-	fairHandOff        = "fair-4x1-1ms"
-	fairHandOffDelayed = "fair-4x1-1ms-delayed"
-	addedLatency       = 500 * time.Microsecond
-)
+// fairHandOff is the scenario of the hand-off of a fair lock from process to process.
+const fairHandOff = "fair-4x1-1ms"
 
 // The scenarios of few and of many that wait for a fair lock.
 const (
@@ -59,12 +57,19 @@ const (
 // censusOf1000 is the scenario of very many clients that are asked what they hold and wait for.
 const censusOf1000 = "census-1000"
 
-// far is the name of the scenario of the hand-off of a plain lock from process
-// to process where round trips take so much longer.
-func far(delay time.Duration) string { return "far-4x1-1ms-" + delay.String() }
+// far and farFair are the names of the scenarios of the hand-off of a plain and of
+// a fair lock from process to process where round trips take so much longer.
+func far(delay time.Duration) string     { return "far-4x1-1ms-" + delay.String() }
+func farFair(delay time.Duration) string { return fairHandOff + "-" + delay.String() }
 
-// distances are what round trips take longer, within a zone and between zones.
-var distances = []time.Duration{addedLatency, 2 * time.Millisecond}
+// confirmed is the name of such a scenario where a replica confirms each acquisition.
+func confirmed(name string) string { return name + "-replica" }
+
+// distances are what round trips take longer, between machines and between zones.
+var distances = []time.Duration{500 * time.Microsecond, 2 * time.Millisecond}
+
+// withinZone is what a round trip within a zone takes longer than one over loopback.
+const withinZone = 300 * time.Microsecond
 
 // The scenarios of what is not a lock.
 const (
@@ -77,6 +82,8 @@ const (
 var (
 	allWidths = []int{1, 2, 4, 8, 16, 32, 64, 128, 512}
 	fewWidths = []int{1, 64, 512}
+	// upTo64 are those at which round trips decide, and not processors.
+	upTo64 = allWidths[:7]
 )
 
 var scenarios = makeScenarios()
@@ -89,14 +96,32 @@ func makeScenarios() []scenario {
 			Title: fmt.Sprintf("Uncontended, %s, a key each", plural(n, "goroutine")), Processes: 1, Goroutines: n,
 		})
 	}
-	for _, section := range []time.Duration{0, time.Millisecond} {
-		for _, n := range []int{2, 16, 128} {
-			all = append(all, scenario{
-				Name:  fmt.Sprintf("contended-%d%s", n, suffix(section)),
-				Title: fmt.Sprintf("One key, 1 process x %d goroutines, %s", n, sectionTitle(section)), Processes: 1, Goroutines: n,
-				Contended: true, Section: section,
-			})
-		}
+	for _, n := range allWidths {
+		all = append(all, scenario{
+			Name:  zone(n),
+			Title: fmt.Sprintf("Uncontended, %s, a key each, round trips %v longer", plural(n, "goroutine"), withinZone), Processes: 1, Goroutines: n,
+			Delay: withinZone, Only: []string{
+				redlatchRueidis.name, floorRueidis.name, redlatchGoredis.name, floorGoredis.name, redlatchShared.name,
+				redislockDefault.name, redsyncDefault.name, rueidislockOneKey.name,
+			},
+		})
+	}
+	for _, n := range fewWidths {
+		all = append(all, scenario{
+			Name:  proxied(n),
+			Title: fmt.Sprintf("Uncontended, %s, a key each, through a proxy that adds no delay", plural(n, "goroutine")), Processes: 1, Goroutines: n,
+			Proxied: true, Only: []string{floorRueidis.name, floorGoredis.name},
+		})
+	}
+	for _, c := range []struct {
+		goroutines int
+		section    time.Duration
+	}{{16, 0}, {128, 0}, {16, time.Millisecond}} {
+		all = append(all, scenario{
+			Name:  fmt.Sprintf("contended-%d%s", c.goroutines, suffix(c.section)),
+			Title: fmt.Sprintf("One key, 1 process x %d goroutines, %s", c.goroutines, sectionTitle(c.section)), Processes: 1, Goroutines: c.goroutines,
+			Contended: true, Section: c.section,
+		})
 	}
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		all = append(all, scenario{
@@ -114,21 +139,29 @@ func makeScenarios() []scenario {
 	handOff := fair
 	handOff.Name, handOff.Goroutines, handOff.Section, handOff.Pause = fairHandOff, 1, time.Millisecond, 500*time.Microsecond
 	handOff.Title = fmt.Sprintf("One fair lock, 4 processes x 1 goroutine, %s, pauses of %v", sectionTitle(handOff.Section), handOff.Pause)
-	delayed := handOff
-	delayed.Name, delayed.Delay = fairHandOffDelayed, addedLatency
-	delayed.Title += fmt.Sprintf(", round trips %v longer", delayed.Delay)
 	few, many := fair, fair
 	few.Name, few.Title, few.Goroutines = fairFewWait, "One fair lock, 4 processes x 4 goroutines, "+sectionTitle(0), 4
 	many.Name, many.Title, many.Goroutines = fairManyWait, "One fair lock, 4 processes x 128 goroutines, "+sectionTitle(0), 128
 	few.Length, many.Length, many.Warm = time.Second, 2*time.Second, time.Second // all 512 are to have lined up
 	few.Only, many.Only = []string{redlatchRueidis.name}, []string{redlatchRueidis.name}
-	all = append(all, fair, handOff, delayed, few, many)
+	all = append(all, fair, handOff, few, many)
 	for _, delay := range distances {
-		plain := handOff
-		plain.Name, plain.Lock, plain.Delay, plain.Length = far(delay), plainLock, delay, time.Second
+		queued := handOff
+		queued.Name, queued.Delay, queued.Length = farFair(delay), delay, time.Second
+		queued.Title += fmt.Sprintf(", round trips %v longer", delay)
+		queued.Only = []string{
+			redlatchRueidis.name, floorRueidis.name, redlatchGoredis.name, redislockDefault.name, redislockFast.name,
+			rueidislockOneKey.name, redissonPeer.name, etcdMutex.name,
+		}
+		plain := queued
+		plain.Name, plain.Lock = far(delay), plainLock
 		plain.Title = fmt.Sprintf("One key, 4 processes x 1 goroutine, %s, pauses of %v, round trips %v longer", sectionTitle(plain.Section), plain.Pause, delay)
-		plain.Only = []string{redlatchRueidis.name, floorRueidis.name, redislockDefault.name, redislockFast.name, redissonPeer.name, etcdMutex.name}
-		all = append(all, plain)
+		all = append(all, plain, queued)
+		for _, s := range []scenario{plain, queued} {
+			s.Name, s.Replica, s.Only = confirmed(s.Name), true, []string{redlatchRueidis.name}
+			s.Title += ", a replica confirms"
+			all = append(all, s)
+		}
 	}
 	crowd := scenario{
 		Name: crowdPasses, Title: "One key, 100 processes x 100 goroutines, " + sectionTitle(time.Millisecond),
@@ -166,6 +199,12 @@ func makeScenarios() []scenario {
 
 // uncontended is the name of the scenario with so many goroutines.
 func uncontended(goroutines int) string { return fmt.Sprintf("uncontended-%d", goroutines) }
+
+// zone is the name of the scenario with so many goroutines at the distance of a zone.
+func zone(goroutines int) string { return fmt.Sprintf("zone-%d", goroutines) }
+
+// proxied is the same with the way through the proxy alone.
+func proxied(goroutines int) string { return fmt.Sprintf("proxied-%d", goroutines) }
 
 // alone is what the floor, which excludes nobody, does where the others contend:
 // it says what a script costs over the same link, at the same pace.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -57,6 +58,32 @@ func startServer(root, name string) (*server, error) {
 	s.addr, s.dir, _ = strings.Cut(strings.TrimSpace(line), " ")
 	s.rdb = redis.NewClient(&redis.Options{Addr: s.addr})
 	return s, nil
+}
+
+// addReplica starts a replica of s, and returns when it follows.
+func (s *server) addReplica(root string) (*server, error) {
+	name, _, _ := strings.Cut(strings.ToLower(s.version), " ")
+	r, err := startServer(root, name+"-server")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	host, port, _ := net.SplitHostPort(s.addr)
+	err = errors.Join(
+		s.rdb.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(),
+		s.rdb.ConfigSet(ctx, "repl-backlog-ttl", "1").Err(), // keeping it would cost the measurements after this one
+		r.rdb.ReplicaOf(ctx, host, port).Err(),
+	)
+	for err == nil {
+		var info map[string]map[string]string
+		if info, err = r.rdb.InfoMap(ctx, "replication").Result(); err == nil && info["Replication"]["master_link_status"] == "up" {
+			return r, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	r.stop()
+	return nil, fmt.Errorf("replica: %w", err)
 }
 
 // stop ends the server and waits for that.

@@ -74,6 +74,11 @@ func contests() []contest {
 		}, true})
 	}
 
+	for _, n := range fewWidths {
+		what := fmt.Sprintf("a key each, round trips %v longer, %s", withinZone, plural(n, "goroutine"))
+		rates(what, zone(n), us, floorRueidis.name, redislockDefault.name, redsyncDefault.name, rueidislockOneKey.name)
+		rates(what+", on go-redis", zone(n), redlatchGoredis.name, floorGoredis.name, redislockDefault.name)
+	}
 	means("a key each, mean of 1 to 512 goroutines", redlatchRueidis, floorRueidis)
 	means("a key each, mean of 1 to 512 goroutines, on go-redis", redlatchGoredis, floorGoredis)
 	means("a key each, mean of 1 to 512 goroutines, on go-redis", redlatchGoredis, redislockDefault)
@@ -88,12 +93,13 @@ func contests() []contest {
 		rates(what, far(delay), us, redislockDefault.name, redislockFast.name, redissonPeer.name, etcdMutex.name)
 		limits(what+", time of a hand-off", far(delay))
 	}
-	for _, s := range []struct{ what, name string }{
-		{"fair lock, 4 processes, time of a hand-off", fairHandOff},
-		{fmt.Sprintf("fair lock, 4 processes, round trips %v longer, time of a hand-off", addedLatency), fairHandOffDelayed},
-	} {
-		handOffs(s.what, s.name, rueidislockOneKey.name, redissonPeer.name, etcdMutex.name)
-		limits(s.what, s.name)
+	handOffs("fair lock, 4 processes, time of a hand-off", fairHandOff, rueidislockOneKey.name, redissonPeer.name, etcdMutex.name)
+	limits("fair lock, 4 processes, time of a hand-off", fairHandOff)
+	for _, delay := range distances {
+		what := fmt.Sprintf("fair lock, 4 processes, round trips %v longer", delay)
+		rates(what, farFair(delay), us, redislockDefault.name, redislockFast.name)
+		handOffs(what+", time of a hand-off", farFair(delay), rueidislockOneKey.name, redissonPeer.name, etcdMutex.name)
+		limits(what+", time of a hand-off", farFair(delay))
 	}
 	rates("read-write lock, one acquisition in 100 writes", "read-mostly-128", us, redissonPeer.name)
 	rates("read-write lock, all read", "read-only-128", us, redissonPeer.name)
@@ -104,54 +110,72 @@ func contests() []contest {
 
 func called(name string) func(results) string { return func(results) string { return name } }
 
-// inShort says in words what the run shows: where redlatch is ahead, level and
-// behind, and which targets it misses.
-func (r record) inShort(b *strings.Builder) {
-	type line struct{ what, text string }
-	lines := map[string][]line{}
+// A ranking has the contests in words: where redlatch is ahead, level and behind.
+type ranking map[string][]struct{ what, text string }
+
+// rank looks at all contests, or only at those with other libraries.
+func (r record) rank(all bool) ranking {
+	lines := ranking{}
 	for _, c := range contests() {
 		ratios := c.times(r.Results)
 		word := standing(ratios, c.less)
-		if word == "" {
+		other, _ := implementationNamed(c.than(r.Results))
+		if word == "" || !all && other.kind != peer {
 			continue
 		}
 		text := fmt.Sprintf("%s times %s", short(median(ratios)), c.than(r.Results))
 		if n := len(lines[word]); n > 0 && lines[word][n-1].what == c.what {
 			lines[word][n-1].text += "; " + text
 		} else {
-			lines[word] = append(lines[word], line{c.what, text})
+			lines[word] = append(lines[word], struct{ what, text string }{c.what, text})
 		}
 	}
-	if len(lines) == 0 {
-		return
-	}
-	b.WriteString(inShortLegend)
-	for _, word := range []string{ahead, even, behind} {
-		if len(lines[word]) == 0 {
+	return lines
+}
+
+func (l ranking) list(b *strings.Builder, words ...string) {
+	for _, word := range words {
+		if len(l[word]) == 0 {
 			continue
 		}
 		fmt.Fprintf(b, "\n**%s**\n\n", word)
-		for _, l := range lines[word] {
+		for _, l := range l[word] {
 			fmt.Fprintf(b, "* %s: %s\n", l.what, l.text)
 		}
 	}
-	verdicts := slices.DeleteFunc(r.Results.verdicts(), func(v verdict) bool { return v.Met == notMeasured })
-	misses := slices.DeleteFunc(slices.Clone(verdicts), func(v verdict) bool { return v.Met == met })
-	fmt.Fprintf(b, "\n**Targets:** %d of %d [are met](#what-redlatch-set-out-to-reach)", len(verdicts)-len(misses), len(verdicts))
-	if len(misses) == 0 {
-		b.WriteString(".\n\n")
+}
+
+// beside lists all contests, and which targets are not met.
+func (r record) beside(b *strings.Builder) {
+	lines := r.rank(true)
+	if len(lines) == 0 {
 		return
 	}
-	b.WriteString("; missed:\n\n")
-	for _, v := range misses {
-		fmt.Fprintf(b, "* %s: %s instead of %s\n", v.Claim, v.Figure, v.Target)
+	b.WriteString(besideLegend)
+	lines.list(b, ahead, even, behind)
+	verdicts := slices.DeleteFunc(r.Results.verdicts(), func(v verdict) bool { return v.Met == notMeasured })
+	count := map[string]int{}
+	for _, v := range verdicts {
+		count[v.Met]++
+	}
+	fmt.Fprintf(b, "\n**Targets:** %d of %d [are met](#what-redlatch-set-out-to-reach), %d are missed, and %d are not decided: the interval of the runs spans them.\n",
+		count[met], len(verdicts), count[missed], count[undecided])
+	for _, list := range []struct{ title, met string }{{"Missed", missed}, {"Not decided", undecided}} {
+		if count[list.met] > 0 {
+			fmt.Fprintf(b, "\n**%s**\n\n", list.title)
+		}
+		for _, v := range verdicts {
+			if v.Met == list.met {
+				fmt.Fprintf(b, "* %s: %s; the target is %s\n", v.Claim, v.Figure, v.Target)
+			}
+		}
 	}
 	b.WriteString("\n")
 }
 
-const inShortLegend = `## In short
+const besideLegend = `## Redlatch beside others
 
-How redlatch compares with others. It runs on rueidis, unless another client is named. The figures compare acquisitions
-a second, or a time where the line says so. Each is redlatch's figure as a multiple of the other's. The *floor* is two
-plain script calls on the same client. *Level* means that the two differ by less than 5 %, or not clearly.
+It runs on rueidis, unless another client is named. The figures compare acquisitions a second, or a time where the line
+says so. Each is redlatch's figure as a multiple of the other's. The *floor* is two plain script calls on the same
+client. *Level* means that the two differ by less than 5 %, or not clearly.
 `
