@@ -76,12 +76,12 @@ func ms(d time.Duration) string { return fmt.Sprintf("%g ms", float64(d.Microsec
 // millis prints microseconds as milliseconds.
 func millis(us float64) string { return short(us/1000) + " ms" }
 
-// told lists what was measured of each, as in "redislock 0.75 ms".
+// told lists what was measured of each, as in "redislock (0.75 ms)".
 func (r record) told(scenario string, f metric, text func(float64) string, who ...implementation) string {
 	var all []string
 	for _, i := range who {
 		if v := r.Results.median(scenario, i.name, f); known(v) {
-			all = append(all, i.name+" "+text(v))
+			all = append(all, i.name+" ("+text(v)+")")
 		}
 	}
 	return strings.Join(all, ", ")
@@ -95,8 +95,8 @@ func (r record) alone(b *strings.Builder) {
 	if times == "" {
 		return
 	}
-	fmt.Fprintf(b, "* **A lock that nobody else wants,** where a round trip takes %s longer than over loopback, as within a zone. To acquire\n"+
-		"  and to release it takes this long: %s. The floor is the two requests alone.\n", ms(withinZone), times)
+	fmt.Fprintf(b, "* **A lock that nobody else wants,** where a round trip takes %s longer than over loopback, as within a zone. An\n"+
+		"  acquire and a release together take: %s. The floor is the two requests alone.\n", ms(withinZone), times)
 }
 
 // wanted is about a lock that many goroutines of one process want.

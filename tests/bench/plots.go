@@ -33,7 +33,7 @@ func (r record) pictures() []picture {
 		if len(lines) == 0 {
 			continue
 		}
-		title := fmt.Sprintf("Pairs of acquire and release a second by goroutines, redlatch on %s, round trips %s longer", p.client, ms(withinZone))
+		title := fmt.Sprintf("Acquired and released a second on %s, round trips %s longer", p.client, ms(withinZone))
 		all = append(all, picture{p.file, altOf(title, lines), linesSVG(title, lines)})
 	}
 	if groups := r.handOffBars(); len(groups) > 0 {
@@ -160,9 +160,15 @@ const svgStyle = `<style>
 </style>
 `
 
-// hues can be told apart on both grounds; lines also differ in their dashes.
-var hues = []string{"#2f81f7", "#d29922", "#8b949e", "#db61a2", "#3fb950"}
-var dashes = []string{"", "8 4", "2 3", "10 3 2 3", "5 5"}
+// A look is how a line is drawn. Hues can be told apart on both grounds, and so can dashes without them.
+type look struct{ hue, dashes string }
+
+// Who is the same in two pictures looks the same.
+var looks = map[string]look{
+	redlatchRueidis.name: {"#2f81f7", ""}, redlatchGoredis.name: {"#2f81f7", ""}, redlatchShared.name: {"#a371f7", "14 3"},
+	floorRueidis.name: {"#8b949e", "2 3"}, floorGoredis.name: {"#8b949e", "2 3"},
+	redislockDefault.name: {"#d29922", "8 4"}, redsyncDefault.name: {"#db61a2", "10 3 2 3"}, rueidislockOneKey.name: {"#3fb950", "5 5"},
+}
 
 func beginSVG(b *strings.Builder, title string, width, height int) {
 	fmt.Fprintf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\">\n<title>%s</title>\n%s", width, height, html.EscapeString(title), svgStyle)
@@ -176,7 +182,7 @@ func svgText(b *strings.Builder, x, y float64, class, anchor, text string) {
 
 // linesSVG draws rates over widths. Both axes are logarithmic.
 func linesSVG(title string, lines []line) string {
-	const width, height, left, right, top, bottom = 820, 420, 80, 20, 80, 370
+	const width, height, left, right, top, bottom = 820, 440, 80, 30, 100, 390
 	least, most := math.Inf(1), 0.0
 	for _, l := range lines {
 		for _, v := range l.values {
@@ -185,43 +191,58 @@ func linesSVG(title string, lines []line) string {
 			}
 		}
 	}
-	low, high := math.Floor(math.Log10(least)), math.Ceil(math.Log10(most*1.01))
+	low, high := math.Log10(rounded(least, -1)), math.Log10(rounded(most, 1))
 	xOf := func(n int) float64 {
 		return left + (width-left-right)*math.Log2(float64(allWidths[n]))/math.Log2(float64(allWidths[len(allWidths)-1]))
 	}
 	yOf := func(v float64) float64 { return bottom - (bottom-top)*(math.Log10(v)-low)/(high-low) }
 	var b strings.Builder
 	beginSVG(&b, title, width, height)
-	for exponent := low; exponent <= high; exponent++ {
-		for _, digit := range []float64{1, 2, 5} {
-			v := digit * math.Pow(10, exponent)
-			if math.Log10(v) > high+0.001 {
-				break
-			}
-			fmt.Fprintf(&b, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", left, width-right, yOf(v), yOf(v))
-			svgText(&b, left-8, yOf(v)+4, "", "end", thousands(v))
-		}
+	for v := rounded(least, -1); v <= rounded(most, 1); v = rounded(v*1.5, 1) {
+		fmt.Fprintf(&b, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", left, width-right, yOf(v), yOf(v))
+		svgText(&b, left-8, yOf(v)+4, "", "end", thousands(v))
 	}
 	for n, goroutines := range allWidths {
 		svgText(&b, xOf(n), bottom+22, "", "middle", fmt.Sprint(goroutines))
 	}
 	svgText(&b, width-right, bottom+42, "", "end", "goroutines, each with a key of its own")
 	for k, l := range lines {
-		look := fmt.Sprintf("stroke=\"%s\" stroke-width=\"2.5\" stroke-dasharray=\"%s\"", hues[k%len(hues)], dashes[k%len(dashes)])
-		x, y := 12+float64(k%3)*270, 44+float64(k/3)*20
-		fmt.Fprintf(&b, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" %s/>\n", x, x+34, y-4, y-4, look)
+		look := looks[l.name]
+		drawn := fmt.Sprintf("stroke=\"%s\" stroke-width=\"2.5\" stroke-dasharray=\"%s\"", look.hue, look.dashes)
+		x, y := 12+float64(k%2)*390, 44+float64(k/2)*20
+		fmt.Fprintf(&b, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" %s/>\n", x, x+34, y-4, y-4, drawn)
 		svgText(&b, x+42, y, "", "start", l.name)
 		var points []string
 		for n, v := range l.values {
 			if known(v) {
 				points = append(points, fmt.Sprintf("%.1f,%.1f", xOf(n), yOf(v)))
-				fmt.Fprintf(&b, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", xOf(n), yOf(v), hues[k%len(hues)])
+				fmt.Fprintf(&b, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", xOf(n), yOf(v), look.hue)
 			}
 		}
-		fmt.Fprintf(&b, "<polyline fill=\"none\" points=\"%s\" %s/>\n", strings.Join(points, " "), look)
+		fmt.Fprintf(&b, "<polyline fill=\"none\" points=\"%s\" %s/>\n", strings.Join(points, " "), drawn)
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
+}
+
+// rounded returns the next of 1, 2, 5, 10, 20, 50, ... in the direction, or v itself if it is one of them.
+func rounded(v float64, direction int) float64 {
+	step := math.Floor(math.Log10(v)+1e-9) - 1
+	for {
+		for _, digit := range []float64{1, 2, 5} {
+			at := digit * math.Pow(10, step)
+			next := map[float64]float64{1: 2, 2: 2.5, 5: 2}[digit] * at
+			switch {
+			case math.Abs(v/at-1) < 1e-9:
+				return at
+			case at < v && v < next*(1-1e-9) && direction < 0:
+				return at
+			case at < v && v < next*(1-1e-9):
+				return next
+			}
+		}
+		step++
+	}
 }
 
 // barsSVG draws times. A bar that would leave no room for the others ends early, and its figure says how long it is.
@@ -250,9 +271,9 @@ func barsSVG(title string, groups []group) string {
 		svgText(&b, 12, y, "title", "start", g.title)
 		y += 8
 		for _, bar := range g.bars {
-			hue := hues[2]
+			hue := looks[floorRueidis.name].hue
 			if strings.HasPrefix(bar.name, "redlatch") {
-				hue = hues[0]
+				hue = looks[redlatchRueidis.name].hue
 			}
 			figure := short(bar.ms)
 			if bar.ms > most {

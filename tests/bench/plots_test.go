@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,5 +102,16 @@ func TestWhatWasNotMeasuredIsNotDrawn(t *testing.T) {
 	}
 	if page := few.page(); strings.Contains(page, "performance-goredis.svg") || !strings.Contains(page, "performance-rueidis.svg") {
 		t.Error("the page shows other pictures than there are")
+	}
+}
+
+func TestTheScaleIsRound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ v, below, above float64 }{
+		{1, 1, 1}, {2, 2, 2}, {3, 2, 5}, {5, 5, 5}, {7, 5, 10}, {9.99, 5, 10}, {10, 10, 10}, {1500, 1000, 2000}, {50_000, 50_000, 50_000}, {0.3, 0.2, 0.5},
+	} {
+		if below, above := rounded(c.v, -1), rounded(c.v, 1); math.Abs(below-c.below) > 1e-6 || math.Abs(above-c.above) > 1e-6 {
+			t.Errorf("%v: %v to %v, want %v to %v", c.v, below, above, c.below, c.above)
+		}
 	}
 }

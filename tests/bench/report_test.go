@@ -67,10 +67,10 @@ func TestThePageBeginsInWords(t *testing.T) {
 	}
 	page := r.page()
 	for _, want := range []string{
-		"* **A lock that nobody else wants,** where a round trip takes 0.3 ms longer", "redlatch on go-redis 0.10 ms, redislock 0.10 ms",
+		"* **A lock that nobody else wants,** where a round trip takes 0.3 ms longer", "redlatch on go-redis (0.10 ms), redislock (0.10 ms)",
 		"* **A lock that 16 goroutines of one process want,**", "The quickest of the others, redislock, gets it 200 times a second.\n",
 		"where a round trip takes 2 ms longer. After the release began, the next\n  process has it in 0.00 ms with FairLock",
-		" If a replica has to confirm, FairLock needs 0.00 ms", "* **Which client.** Pairs", "; with 64 goroutines, redlatch on rueidis 4,000, ",
+		" If a replica has to confirm, FairLock needs 0.00 ms", "* **Which client.** Pairs", "; with 64 goroutines, redlatch on rueidis (4,000), ",
 		"longer, 1 goroutine: 20.0 times floor on rueidis; 20.0 times redislock; 20.0 times redsync; 20.0 times rueidislock, 1 key\n",
 		"* a key each, mean of 1 to 512 goroutines: 20.0 times floor on rueidis\n",
 		"](images/performance-rueidis.svg)\n", "](images/performance-goredis.svg)\n", "](images/performance-handoff.svg)\n",
