@@ -6,8 +6,8 @@ import "strings"
 // Commands that write: Growing need memory, and are refused when there is none, unless the script has written before. Writing
 // do not.
 var (
-	Growing = words("SET HSET HSETNX HINCRBY INCR INCRBY DECR DECRBY RPUSH ZADD ZINCRBY")
-	Writing = words("DEL HDEL PEXPIRE PEXPIREAT PERSIST LPOP LREM ZREM ZREMRANGEBYSCORE UNLINK")
+	Growing = words("SET HSET HSETNX HINCRBY INCR INCRBY DECR DECRBY RPUSH LSET ZADD ZINCRBY")
+	Writing = words("DEL HDEL PEXPIRE PEXPIREAT PERSIST LPOP LREM ZREM ZREMRANGEBYSCORE ZREMRANGEBYRANK UNLINK")
 )
 
 func words(text string) map[string]bool {
