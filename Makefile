@@ -22,12 +22,12 @@ MODULES := $(PUBLISHED) examples tests
 SYSTEMS := linux darwin windows
 
 # What each kind of run leaves out: SLOW are packages without a place in make test, APART have a target of their own.
-SLOW := /tests/(faults|topologies|bench|dashboard|fence|pages|prom|rueidis|valkeygo)(/|$$)
+SLOW := /tests/(faults|topologies|sim/real|bench|dashboard|fence|pages|prom|rueidis|valkeygo)(/|$$)
 APART := /tests/(interop|release|scale|search|sim/replay)(/|$$)
 
 # What make check runs without the race detector, because it would see little new: the command, what reads files, what drives other
 # programs, and what is generated from raced code. All else runs with it, and in make proof these, too.
-PLAINLY := /(archtest|valkeygen|gotest|waits|redlatch/cmd/.*|examples/.*|redlatchvalkey|tests/(topologies|bench|dashboard|fence|pages|prom|connect|valkeygo))(/|$$)
+PLAINLY := /(archtest|valkeygen|gotest|waits|redlatch/cmd/.*|examples/.*|redlatchvalkey|tests/(topologies|sim/real|bench|dashboard|fence|pages|prom|connect|valkeygo))(/|$$)
 
 # COSTS are tests in fake time to which the race detector adds minutes; others see the same code with it. make check runs them without
 # it.

@@ -35,5 +35,6 @@
 //   - At the end nothing is left: no key but those that have to stay, no subscription, no goroutine. Close succeeds.
 //
 // Package replay plays it in a machine in which all follows from the seed, the order of goroutines too. A test here has the faults of a
-// seed, but other goroutines may be first. So make sim finds what it can replay.
+// seed, but other goroutines may be first. So make sim finds what it can replay. Package real compares what the embedded server has
+// answered here with what real ones answer.
 package sim

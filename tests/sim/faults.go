@@ -183,6 +183,7 @@ func (w *world) failover(old *node, f fault, down, split time.Duration) {
 		time.Sleep(down)
 	}
 	next := old.successor()
+	next.record = w.Recording.begin()
 	next.load(was)
 	w.mu.Lock()
 	w.nodes = append(w.nodes, next)

@@ -36,6 +36,7 @@ type node struct {
 	dirty     bool // the script that runs has written
 	published []message
 	execs     int
+	record    *Record // nil: none is wanted
 }
 
 type message struct{ channel, text string }
@@ -76,6 +77,10 @@ func (s *node) successor() *node {
 
 // hook stands before every command of a script.
 func (s *node) hook(c *server.Peer, cmd string, args ...string) bool {
+	if s.record != nil && !s.record.within && cmd != "EVAL" {
+		s.record.call(s, c, cmd, args)
+		return true
+	}
 	now := s.ailing()
 	switch {
 	case cmd == "PUBLISH":
@@ -130,10 +135,19 @@ func (s *node) exec(script *driver.Script, keys, args []string) (driver.Reply, e
 	s.tickLocked()
 	s.dirty, s.published = false, nil
 	s.execs++
+	text, before := script.Source(), []Key(nil)
+	if s.record != nil {
+		text, before, s.record.calls = Ordered+text, keysOf(s.snapshotLocked()), nil
+	}
 	var buf bytes.Buffer
 	w := bufio.NewWriter(&buf)
-	s.mini.Server().Dispatch(server.NewPeer(w), slices.Concat([]string{"EVAL", script.Source(), strconv.Itoa(len(keys))}, keys, args))
+	s.mini.Server().Dispatch(server.NewPeer(w), slices.Concat([]string{"EVAL", text, strconv.Itoa(len(keys))}, keys, args))
 	_ = w.Flush()
+	if s.record != nil {
+		s.record.Steps = append(s.record.Steps, Step{
+			Script: script, Keys: keys, Args: args, Before: before, After: keysOf(s.snapshotLocked()), Calls: s.record.calls, Reply: parsed(&buf),
+		})
+	}
 	for _, m := range s.published {
 		for _, x := range s.subs[m.channel] {
 			x.send(driver.Notice{Payload: m.text})
@@ -197,6 +211,10 @@ func (s *node) snapshot() snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tickLocked()
+	return s.snapshotLocked()
+}
+
+func (s *node) snapshotLocked() snapshot {
 	c := snapshot{at: time.Now()}
 	for _, name := range s.mini.Keys() {
 		k := stored{name: name, kind: s.mini.Type(name), ttl: s.mini.TTL(name)}

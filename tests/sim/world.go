@@ -21,6 +21,8 @@ type Plan struct {
 	Faults  []string      // that may happen
 	Skip    []int         // faults that are left out, by number
 	Traced  bool
+
+	Recording *Recording `json:"-"` // if it is not nil, it gets what the servers were asked and answered
 }
 
 // A Report is what came of a plan.
@@ -69,6 +71,7 @@ func Play(plan Plan) *Report {
 	w.history = history{start: time.Now(), capacity: w.kind.capacity, footings: map[[2]string]*footing{}, traced: plan.Traced}
 	first := newNode()
 	first.fast = float64(newChance(plan.Seed, 1).n(4001)-2000) / 1e5 // from 2 % slow to 2 % fast
+	first.record = plan.Recording.begin()
 	w.nodes = []*node{first}
 	for range processes {
 		w.spawn()
