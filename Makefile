@@ -23,7 +23,7 @@ SYSTEMS := linux darwin windows
 
 # What each kind of run leaves out: SLOW are packages without a place in make test, APART have a target of their own.
 SLOW := /tests/(faults|topologies|sim/real|bench|dashboard|fence|pages|prom|rueidis|valkeygo)(/|$$)
-APART := /tests/(interop|release|scale|search|sim/replay)(/|$$)
+APART := /tests/(interop|release|scale|search|sim/replay|sim/campaign)(/|$$)
 
 # What make check runs without the race detector, because it would see little new: the command, what reads files, what drives other
 # programs, and what is generated from raced code. All else runs with it, and in make proof these, too.
@@ -121,7 +121,7 @@ interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs
 .PHONY: proof alone oldest-go release-test scale sim-test
 proof: servers .tools/gotest ## Everything that there is, before a release. An hour.
 	@took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
-	for step in alone interop oldest-go release-test dist-test scale search sim-test cross lint; do \
+	for step in alone interop oldest-go release-test dist-test scale search sim-test campaign cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
 		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
@@ -163,6 +163,13 @@ TYPE ?=
 .PHONY: sim
 sim: ## Play all types with faults by chance, for ten minutes. To replay: make sim SEED=7 TYPE=fair; with few faults: make sim SHRINK=7 TYPE=fair.
 	@cd tests && go run ./sim/replay -dir "$(CURDIR)/.tools/sim" $(if $(SHRINK),-shrink -seed $(SHRINK),$(if $(SEED),-seed $(SEED))) $(if $(TYPE),-type $(TYPE)) $(ARGS)
+
+FOR ?= 8m
+
+.PHONY: campaign
+campaign: servers .tools/gotest ## Play all types with processes that are killed and stopped, on real servers, for eight minutes. Shorter: make campaign FOR=1m.
+	@export $(PLAIN) REDLATCH_CAMPAIGN_LENGTH=$(FOR); \
+	$(GOTEST) -C tests -label 'make $@' -- -count=1 -vet=off -parallel 4 -timeout 30m ./sim/campaign
 
 .PHONY: waits
 waits: ## List the tests on real servers or in real time, with the longest wait of each and what it waits for.

@@ -36,5 +36,5 @@
 //
 // Package replay plays it in a machine in which all follows from the seed, the order of goroutines too. A test here has the faults of a
 // seed, but other goroutines may be first. So make sim finds what it can replay. Package real compares what the embedded server has
-// answered here with what real ones answer.
+// answered here with what real ones answer. Package campaign plays with real processes and servers.
 package sim

@@ -1,0 +1,134 @@
+package campaign
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/redlatchgoredis"
+	"github.com/redlatch/redlatch/redlatchrueidis"
+	"github.com/redlatch/redlatch/redlatchvalkey"
+	"github.com/redlatch/redlatch/tests/internal/drivers"
+	"github.com/redlatch/redlatch/tests/sim"
+)
+
+// roleEnv is the variable with the role of a child, as JSON. A program of this test that has it is a process of the fleet.
+const roleEnv = "REDLATCH_CAMPAIGN_ROLE"
+
+const (
+	watchdog = 2 * time.Second
+	patience = 300 * time.Millisecond // of a driver
+	workers  = 3                      // of a process
+)
+
+// A role is what a process is.
+type role struct {
+	Type, Addr string
+	Process    int
+	Seed       uint64
+}
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(roleEnv); text != "" {
+		var r role
+		err := json.Unmarshal([]byte(text), &r)
+		if err == nil {
+			err = r.play()
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "process %d: %v\n", r.Process, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	leaktest.Main(m, drivers.Lingering...)
+}
+
+// now reads the monotonic clock, which all processes of a machine share.
+func now() time.Duration {
+	var ts syscall.Timespec
+	const monotonic = 1
+	if _, _, err := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, monotonic, uintptr(unsafe.Pointer(&ts)), 0); err != 0 {
+		panic(err)
+	}
+	return time.Duration(ts.Nano())
+}
+
+// open returns the driver of a process: each of three in turn has another adapter.
+func (r role) open() (driver.Redis, error) {
+	switch r.Process % 3 {
+	case 0:
+		return redlatchgoredis.Use(redis.NewClient(&redis.Options{
+			Addr: r.Addr, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		})), nil
+	case 1:
+		return redlatchrueidis.New(rueidis.ClientOption{InitAddress: []string{r.Addr}, ForceSingleClient: true, ConnWriteTimeout: patience})
+	default:
+		return redlatchvalkey.New(valkey.ClientOption{InitAddress: []string{r.Addr}, ForceSingleClient: true, ConnWriteTimeout: patience})
+	}
+}
+
+// play works until the input ends, and writes what it trusts.
+func (r role) play() error {
+	var d driver.Redis
+	for { // the way may be cut, or the server be down
+		var err error
+		if d, err = r.open(); err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	client, err := redlatch.New(d, redlatch.Config{WatchdogTimeout: watchdog, OutageTimeout: 20 * time.Second})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		_, _ = bufio.NewReader(os.Stdin).ReadByte() // nothing comes; it ends
+		stop()
+	}()
+	var mu sync.Mutex
+	out := json.NewEncoder(os.Stdout)
+	write := func(l sim.Line) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := out.Encode(l); err != nil {
+			panic(err)
+		}
+	}
+	failed := make(chan error, workers)
+	var busy sync.WaitGroup
+	for n := range workers {
+		w := sim.Worker{Client: client, Type: r.Type, Process: r.Process, Number: n, Watchdog: watchdog, Now: now, Write: write}
+		busy.Go(func() {
+			if err := w.Work(ctx, r.Seed); err != nil {
+				failed <- err
+			}
+		})
+	}
+	busy.Wait()
+	if err := client.Close(); err != nil {
+		return err
+	}
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
