@@ -18,6 +18,8 @@
 //   - The code of an error that a command raises inside a script, such as
 //     WRONGTYPE, comes inside another text. redlatch finds the code there. Other
 //     programs may not.
+//   - A number with a fraction that a script gives to a command is written with fewer
+//     digits, or with an exponent. Its value is the same.
 //
 // # Versions
 //
