@@ -46,6 +46,42 @@ func TestGoDocShowsTheValuesOfATypeWithIt(t *testing.T) {
 	}
 }
 
+// An option is a word in a call: what it is for is best read where it is used.
+func TestEveryOptionHasAnExample(t *testing.T) {
+	example := regexp.MustCompile(`(?m)^func Example([A-Z]\w*)\(\)`)
+	options := 0
+	for _, dir := range []string{".", "election", "fence", "redlatchgoredis"} {
+		names := map[string]bool{}
+		files, err := filepath.Glob(filepath.Join(dir, "*example*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range example.FindAllStringSubmatch(string(text), -1) {
+				names[m[1]] = true
+			}
+		}
+		for _, typ := range documented(t, dir).Types {
+			if !strings.HasSuffix(typ.Name, "Option") {
+				continue
+			}
+			for _, f := range typ.Funcs {
+				options++
+				if !names[f.Name] {
+					t.Errorf("%s: no Example%s", dir, f.Name)
+				}
+			}
+		}
+	}
+	if options < 10 {
+		t.Errorf("only %d options were looked at", options)
+	}
+}
+
 // A link in a comment that leads nowhere is shown with its brackets.
 func TestEveryLinkInTheGodocLeadsSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\[\*?(\w+\.)?[A-Z]\w*(\.[A-Z]\w*)?\]`)

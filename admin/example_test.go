@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
@@ -65,3 +66,39 @@ func ExampleForceRelease() {
 }
 
 func newClient() *redlatch.Client { return nil }
+
+// Who holds a lock, and who waits for it.
+func ExampleInfo() {
+	info, err := admin.New(newClient()).Info(context.Background(), "tickets")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	for _, holder := range info.Holders {
+		fmt.Println(holder.Owner, "has it, and its lease ends in", info.TTL)
+	}
+	for i, waiter := range info.Queue { // of a fair lock
+		fmt.Println(i+1, "in the queue:", waiter.Owner)
+	}
+}
+
+// Callers that wait for one another, of whatever processes. A circle that is seen twice is no passing one.
+func ExampleParticipants_PossibleDeadlocks() {
+	ctx, a := context.Background(), admin.New(newClient())
+	earlier, err := a.Participants(ctx, admin.Question{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	time.Sleep(10 * time.Second)
+	now, err := a.Participants(ctx, admin.Question{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	for _, circle := range now.PossibleDeadlocks(earlier) {
+		for _, wait := range circle {
+			log.Print(wait)
+		}
+	}
+}

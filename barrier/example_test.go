@@ -30,3 +30,13 @@ func Example() {
 }
 
 func newClient() *redlatch.Client { return nil }
+
+// Who waits together with one that leaves is told so, and all begin anew.
+func ExampleBrokenError() {
+	ctx, step := context.Background(), barrier.New(newClient(), "simulation:step", 4)
+	_, err := step.Await(ctx)
+	var broken *barrier.BrokenError
+	if errors.As(err, &broken) {
+		log.Printf("%s was broken: %s, by %s", broken.Name, broken.Reason, broken.By)
+	}
+}

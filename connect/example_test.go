@@ -1,8 +1,10 @@
 package connect_test
 
 import (
+	"context"
 	"fmt"
 	"log"
+	"os"
 
 	"github.com/redlatch/redlatch/connect"
 )
@@ -18,4 +20,42 @@ func ExampleParse() {
 	// Output:
 	// rediss+sentinel://***@sentinel1:26379,sentinel2:7000/orders/2
 	// sentinel [sentinel1:26379 sentinel2:7000] orders 2 app *** /etc/redis/ca.pem
+}
+
+// A password is shown as stars, whatever prints it.
+func ExampleSecret() {
+	s := connect.Settings{User: "app", Password: "secret"}
+	fmt.Println(s.Password)
+	fmt.Printf("%v %s %+v\n", s.Password, s.Password, s.Password)
+	fmt.Println(string(s.Password) == "secret")
+	// Output:
+	// ***
+	// *** *** ***
+	// true
+}
+
+// Settings in Go, for what a URL does not say: credentials that change.
+func ExampleCredentialsFunc() {
+	s, err := connect.Parse("rediss://redis.internal:6379")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	s.Credentials = func(context.Context) (username, password string, err error) { // before each connection
+		token, err := os.ReadFile("/run/secrets/redis")
+		return "app", string(token), err
+	}
+	// Then: client, err := redlatchgoredis.OpenSettings(s, redlatch.Config{})
+}
+
+// The text of a server may repeat what it was sent.
+func ExampleMask() {
+	fmt.Println(connect.Mask(`ERR unknown command 'AUTHX app secret'`, "secret"))
+	// Output: ERR unknown command 'AUTHX app ***'
+}
+
+// A URL that is to be shown.
+func ExampleRedact() {
+	fmt.Println(connect.Redact("redis://app:secret@localhost/2"))
+	// Output: redis://***@localhost:6379/2
 }

@@ -3,8 +3,11 @@ package dashboard_test
 import (
 	"log"
 	"net/http"
+	"os"
+	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/dashboard"
 )
 
@@ -44,4 +47,18 @@ func ExampleHandler_Metrics() {
 	mux := http.NewServeMux()
 	mux.Handle("/locks/metrics", pages.Metrics("orders:", "jobs:"))
 	log.Print(http.ListenAndServe("127.0.0.1:9090", mux))
+}
+
+// The pages list the locks of one part of the program, look every second, and show no password.
+func ExampleOptions() {
+	var client *redlatch.Client // the program's
+
+	pages := dashboard.New(client, dashboard.Options{
+		Pattern:  "orders:*",
+		Interval: time.Second,
+		Server:   "redis.internal:6379",
+		Mask:     func(text string) string { return connect.Mask(text, os.Getenv("REDIS_PASSWORD")) },
+	})
+	defer pages.Close()
+	log.Print(http.ListenAndServe("127.0.0.1:9000", pages))
 }

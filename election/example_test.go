@@ -91,3 +91,13 @@ func ExampleCandidate_Observe() {
 		}
 	}
 }
+
+// A page of the program shows in which elections it stands, and where it leads.
+func ExampleStanding() {
+	client := newClient()
+	http.HandleFunc("/elections", func(w http.ResponseWriter, _ *http.Request) {
+		for name, leads := range election.Standing(client) {
+			fmt.Fprintln(w, name, leads)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
@@ -140,3 +141,25 @@ func openDB() *sql.DB { return nil }
 func openLock() *redlatch.Lock { return nil }
 
 func openRedis() driver.Redis { return nil }
+
+// Orders come and go, and so do their fences. No holder and no message may be held up for longer than a week.
+func ExampleRemember() {
+	state, err := fence.NewKey(openRedis(), "orders:42:state", fence.Remember(7*24*time.Hour))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	_ = state.Set(context.Background(), 34, "shipped", 0)
+}
+
+// The error has both tokens.
+func ExampleStaleError() {
+	var guard fence.Guard
+	_ = guard.Do(34, func() error { return nil })
+	err := guard.Do(33, func() error { return nil })
+	var stale *fence.StaleError
+	if errors.As(err, &stale) {
+		fmt.Println(stale.Token, "is below", stale.Highest)
+	}
+	// Output: 33 is below 34
+}

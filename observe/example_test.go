@@ -33,3 +33,12 @@ func ExampleAdd() {
 }
 
 func newClient() *redlatch.Client { return nil }
+
+// What an operator wants to read in the log.
+func ExampleHooks() {
+	observe.Add(newClient(), observe.Hooks{
+		Lost:             func(e observe.LostEvent) { log.Print("lost: ", e.Err) },
+		SlowWait:         func(e observe.SlowWaitEvent) { log.Printf("slow: %+v", e) },
+		PossibleDeadlock: func(e observe.PossibleDeadlockEvent) { log.Printf("deadlock: %+v", e) },
+	})
+}

@@ -39,3 +39,14 @@ func ExampleSpinLock() {
 func newClient() *redlatch.Client { return nil }
 
 func ship(context.Context, int) error { return nil }
+
+// A backoff of the program's own: soon at first, and then once in a second.
+func ExampleBackoff() {
+	counter := redisson.SpinLock(newClient(), "counter", func(n int) time.Duration {
+		if n <= 10 {
+			return time.Millisecond
+		}
+		return time.Second
+	})
+	_ = counter.Do(context.Background(), func(ctx context.Context) error { return ship(ctx, 1) })
+}

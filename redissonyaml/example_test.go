@@ -34,3 +34,14 @@ nettyThreads: 32
 	// line 6: singleServerConfig.timeout: is lowered to 6.666666666s, a third of lockWatchdogTimeout: a dead connection must be noticed before a lock is lost
 	// have no effect, and need none: singleServerConfig.connectionPoolSize (line 5), nettyThreads (line 8)
 }
+
+// The file of the Java service that takes the same locks.
+func ExampleReadFile() {
+	settings, err := redissonyaml.ReadFile("redisson.yaml")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Println(settings)
+	// Then: client, err := redlatchgoredis.OpenSettings(settings, redlatch.Config{})
+}

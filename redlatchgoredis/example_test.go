@@ -3,10 +3,12 @@ package redlatchgoredis_test
 import (
 	"context"
 	"log"
+	"os"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
@@ -40,3 +42,26 @@ func ExampleUse() {
 }
 
 func ship(context.Context, int) error { return nil }
+
+// Settings of the program, for what a URL does not say.
+func ExampleOpenSettings() {
+	settings, err := connect.Parse("rediss+sentinel://sentinel1,sentinel2/orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	settings.Credentials = connect.Fixed("app", connect.Secret(os.Getenv("REDIS_PASSWORD")))
+	client, err := redlatchgoredis.OpenSettings(settings, redlatch.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+}
+
+// Many callers at once, and no hook of the client needs their contexts.
+func ExampleSharedPipelines() {
+	client, err := redlatchgoredis.Open("redis://localhost:6379", redlatch.Config{}, redlatchgoredis.SharedPipelines())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+}

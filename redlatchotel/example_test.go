@@ -55,3 +55,18 @@ func ExampleOptions() {
 }
 
 func ship(context.Context, int) error { return nil }
+
+// A client that is made later, and ends earlier than the program.
+func ExampleTelemetry_Watch() {
+	telemetry, err := redlatchotel.New(redlatchotel.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := redlatch.New(driverOfProgram, redlatch.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stop := telemetry.Watch(client)
+	defer stop() // after Close, so that the spans of what Close ends do end
+	defer client.Close()
+}

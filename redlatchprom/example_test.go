@@ -42,3 +42,17 @@ func ExampleOptions() {
 
 // traceID is trace.SpanContextFromContext(ctx).TraceID().String(), say.
 func traceID(context.Context) string { return "" }
+
+// A client that is made later, and ends earlier than the program.
+func ExampleMetrics_Watch() {
+	metrics := redlatchprom.New(redlatchprom.Options{})
+	prometheus.MustRegister(metrics)
+
+	client, err := redlatch.New(driverOfProgram, redlatch.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stop := metrics.Watch(client)
+	defer stop() // after Close, so that what Close ends is counted
+	defer client.Close()
+}

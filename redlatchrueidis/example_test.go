@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/redis/rueidis"
+
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
 	"github.com/redlatch/redlatch/driver"
@@ -43,6 +45,23 @@ func ExampleOptions() {
 	options := redlatchrueidis.Options(plan)
 	options.PipelineMultiplex = -1 // one connection for all requests
 	locks, err := plan.Open(func() (driver.Redis, error) { return redlatchrueidis.New(options) })
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer locks.Close()
+}
+
+// The program's own client serves redlatch, too. It stays open when the client of redlatch is closed.
+func ExampleUse() {
+	options := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
+	client, err := rueidis.NewClient(options)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close()
+	locks, err := redlatch.New(redlatchrueidis.Use(client, options), redlatch.Config{})
 	if err != nil {
 		log.Print(err)
 		return

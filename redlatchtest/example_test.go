@@ -40,3 +40,37 @@ func Example() {
 		}
 	})
 }
+
+// A test of what a program does while its server is gone: it waits, and goes on. The outage takes no time.
+func ExampleServer() {
+	var t *testing.T // the test's
+
+	synctest.Test(t, func(t *testing.T) {
+		server := redlatchtest.NewServer(t)
+		locks := server.Client(redlatch.Config{OutageTimeout: time.Minute})
+
+		server.Stop()
+		time.AfterFunc(5*time.Second, server.Start)
+		hold, err := locks.Lock("job").Acquire(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hold.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Where there is only a context, the hold is in it.
+func ExampleLose() {
+	var t *testing.T // the test's
+
+	locks := redlatchtest.NewClient(t, redlatch.Config{})
+	err := locks.Lock("job").Do(context.Background(), func(ctx context.Context) error {
+		redlatchtest.Lose(redlatch.HoldFrom(ctx))
+		return ctx.Err() // the work notices
+	})
+	if !errors.Is(err, redlatch.ErrLost) {
+		t.Errorf("it ended with %v", err)
+	}
+}
