@@ -23,7 +23,7 @@ SYSTEMS := linux darwin windows
 
 # What each kind of run leaves out: SLOW are packages without a place in make test, APART have a target of their own.
 SLOW := /tests/(faults|topologies|sim/real|bench|dashboard|fence|pages|prom|rueidis|valkeygo)(/|$$)
-APART := /tests/(interop|release|scale|search|sim/replay|sim/campaign)(/|$$)
+APART := /tests/(interop|release|scale|search|sim/replay|sim/campaign|site/look)(/|$$)
 
 # What make check runs without the race detector, because it would see little new: the command, what reads files, what drives other
 # programs, and what is generated from raced code. All else runs with it, and in make proof these, too.
@@ -120,8 +120,8 @@ interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs
 # servers, both Redissons, the oldest Go, every line of every script broken, a release, three systems.
 .PHONY: proof alone oldest-go release-test scale sim-test
 proof: servers .tools/gotest ## Everything that there is, before a release. An hour.
-	@took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
-	for step in alone interop oldest-go release-test dist-test scale search sim-test campaign cross lint; do \
+	@scripts/axe.sh; took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
+	for step in alone interop oldest-go release-test dist-test site-test scale search sim-test campaign cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
 		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
@@ -198,6 +198,11 @@ pictures: servers ## Take the README's pictures of redlatch demo, top and serve 
 .PHONY: site
 site: ## Build the site of README and docs into .site/out. Needs Python 3; gets the generator by pip.
 	@scripts/site.sh
+
+.PHONY: site-test
+site-test: site .tools/gotest # In a browser: axe-core, the keyboard, two widths, light and dark. Needs npm.
+	@scripts/chromium.sh; scripts/axe.sh
+	@export $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- -vet=off -count=1 -timeout 15m ./site/look
 
 .PHONY: lint
 lint: format tidy .tools/golangci-lint ## Check formatting and go.mod files, vet, and lint.

@@ -13,6 +13,7 @@ if [ "$(.tools/zensical/bin/zensical --version 2>/dev/null || true)" != "$zensic
 fi
 mkdir -p .site
 (cd tests && go run ./site ../.site/pages)
+cp docs/site/look.css docs/site/look.js .site/pages/
 cp docs/site/mkdocs.yml .site/mkdocs.yml
 cd .site
 rm -rf out

@@ -3,12 +3,14 @@ package dashboard
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/internal/browser"
 )
 
 // The pages at two widths, light and dark: nothing is too wide, and what is written can be read. go test
@@ -16,29 +18,51 @@ import (
 func TestLooks(t *testing.T) {
 	w := newWorld(t)
 	w.crowd()
-	b := newBrowser(t, w.web.URL)
+	b := browser.Start(t, w.web.URL)
 	for name, page := range map[string]string{"list": w.url, "lock": w.url + "lock?name=orders%3A42", "long": w.url + "lock?name=" + url.QueryEscape(long)} {
-		b.open(page)
+		b.Open(page)
 		if name == "long" {
-			b.says("lock, held")
+			b.Says("lock, held")
 		} else {
-			b.says("Possible deadlock of 2 callers")
+			b.Says("Possible deadlock of 2 callers")
 		}
 		for _, width := range []int64{360, 1280} {
 			grounds := map[string]bool{}
 			for _, scheme := range []string{"light", "dark"} {
-				b.looksAs(width, scheme)
-				if over := value[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+				b.LooksAs(width, scheme)
+				if over := browser.Value[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 					t.Errorf("%s at %d: %d too wide", name, width, over)
 				}
-				for _, faint := range value[[]string](b, faintTexts) {
+				for _, faint := range browser.Value[[]string](b, faintTexts) {
 					t.Errorf("%s at %d, %s: too little contrast: %s", name, width, scheme, faint)
 				}
-				grounds[value[string](b, "getComputedStyle(document.body).backgroundColor")] = true
-				b.photograph(fmt.Sprintf("%s-%d-%s", name, width, scheme))
+				grounds[browser.Value[string](b, "getComputedStyle(document.body).backgroundColor")] = true
+				b.Photograph(fmt.Sprintf("%s-%d-%s", name, width, scheme))
 			}
 			if len(grounds) != 2 {
 				t.Errorf("%s: dark and light are the same: %v", name, grounds)
+			}
+		}
+	}
+}
+
+// Everybody can use the pages, with whatever they read a screen: axe-core finds nothing grave. It comes with make proof.
+func TestEverybodyCanUseThePages(t *testing.T) {
+	if os.Getenv("REDLATCH_PROOF") == "" {
+		t.Skip("make proof has axe-core")
+	}
+	w := newWorld(t)
+	w.crowd()
+	b := browser.Start(t, w.web.URL)
+	for _, page := range []string{"", "lock?name=orders%3A42", "lock?name=" + url.QueryEscape(long)} {
+		b.Open(w.url + page)
+		b.Says("Live")
+		for _, width := range []int64{390, 1280} {
+			for _, scheme := range []string{"light", "dark"} {
+				b.LooksAs(width, scheme)
+				for _, barrier := range b.Barriers() {
+					t.Errorf("%q at %d, %s: %s", page, width, scheme, barrier)
+				}
 			}
 		}
 	}
@@ -78,72 +102,72 @@ func TestItIsLive(t *testing.T) {
 	billing, shipping := w.client("billing", redlatch.Config{}), w.client("shipping", redlatch.Config{})
 	orders := w.hold(bg, billing, "orders:42")
 	w.redisson("jobs:import")
-	b := newBrowser(t, w.web.URL)
-	b.open(w.url)
+	b := browser.Start(t, w.web.URL)
+	b.Open(w.url)
 	for _, text := range []string{"Live", "orders:42", "billing@host-7 pid 4121", "jobs:import", "redisson", "redis://" + w.redis.Addr()} {
-		b.says(text)
+		b.Says(text)
 	}
-	b.do(focus("tbody a[href*=orders]"))
-	value[bool](b, "window.same = document.activeElement; true")
+	b.Do(browser.Focus("tbody a[href*=orders]"))
+	browser.Value[bool](b, "window.same = document.activeElement; true")
 	w.wait(bg, shipping, "orders:42")
-	b.until("a waiter", `document.activeElement.closest("tr").querySelector("[data-label=Waiting]").textContent === "1"`)
-	if !value[bool](b, "document.activeElement === window.same") {
+	b.Until("a waiter", `document.activeElement.closest("tr").querySelector("[data-label=Waiting]").textContent === "1"`)
+	if !browser.Value[bool](b, "document.activeElement === window.same") {
 		t.Error("the focus has gone elsewhere")
 	}
-	b.types(kb.Enter)
-	b.until("the page of the lock", `document.querySelector("h1").textContent === "orders:42"`)
+	b.Types(kb.Enter)
+	b.Until("the page of the lock", `document.querySelector("h1").textContent === "orders:42"`)
 	for _, text := range []string{"lock, held", "shipping@host-7 pid 4121", "renewed while it lives", "world_test.go"} {
-		b.says(text)
+		b.Says(text)
 	}
-	b.until("a drawing of both", `document.querySelectorAll(".drawing .holder, .drawing .waiter").length === 2`)
-	b.until("two bars", `document.querySelectorAll("#hold-desc ~ rect").length >= 2`)
+	b.Until("a drawing of both", `document.querySelectorAll(".drawing .holder, .drawing .waiter").length === 2`)
+	b.Until("two bars", `document.querySelectorAll("#hold-desc ~ rect").length >= 2`)
 	if err := orders.Release(bg); err != nil {
 		t.Fatal(err)
 	}
-	b.until("the next holder", `document.querySelector(".callers .who").textContent === "shipping@host-7 pid 4121"`)
-	b.says("held by shipping@host-7 pid 4121") // what was seen
+	b.Until("the next holder", `document.querySelector(".callers .who").textContent === "shipping@host-7 pid 4121"`)
+	b.Says("held by shipping@host-7 pid 4121") // what was seen
 }
 
 // Callers that wait for one another.
 func TestADeadlock(t *testing.T) {
 	w := newWorld(t)
 	w.crowd()
-	b := newBrowser(t, w.web.URL)
-	b.open(w.url)
-	b.says("Possible deadlock of 2 callers")
-	b.until("both locks", `document.querySelectorAll("tbody tr.deadlock").length === 2`)
-	b.open(w.url + "lock?name=stock")
-	b.says("Possible deadlock of 2 callers")
-	b.until("what the waiter holds", `[...document.querySelectorAll(".callers a")].some((a) => a.textContent === "orders:42")`)
-	b.until("that in words", `document.querySelector("#edges-desc").textContent.includes("shipping@host-7 pid 4121 waits for orders:42")`)
+	b := browser.Start(t, w.web.URL)
+	b.Open(w.url)
+	b.Says("Possible deadlock of 2 callers")
+	b.Until("both locks", `document.querySelectorAll("tbody tr.deadlock").length === 2`)
+	b.Open(w.url + "lock?name=stock")
+	b.Says("Possible deadlock of 2 callers")
+	b.Until("what the waiter holds", `[...document.querySelectorAll(".callers a")].some((a) => a.textContent === "orders:42")`)
+	b.Until("that in words", `document.querySelector("#edges-desc").textContent.includes("shipping@host-7 pid 4121 waits for orders:42")`)
 }
 
 // A server that goes away is missed, and what was there stays; so it is when the pages' own server goes away.
 func TestALostServer(t *testing.T) {
 	w := newWorld(t)
 	w.redisson("orders:42")
-	b := newBrowser(t, w.web.URL)
-	b.open(w.url)
-	b.says("Live")
-	b.says("orders:42")
+	b := browser.Start(t, w.web.URL)
+	b.Open(w.url)
+	b.Says("Live")
+	b.Says("orders:42")
 	w.redis.Kill()
-	b.says("The server has not answered since")
-	if !strings.Contains(b.text(), "orders:42") {
+	b.Says("The server has not answered since")
+	if !strings.Contains(b.Text(), "orders:42") {
 		t.Error("the last list is gone")
 	}
 	w.redis.Restart()
 	w.redisson("stock")
-	b.says("stock")
-	b.says("Live")
+	b.Says("stock")
+	b.Says("Live")
 
 	w.web.CloseClientConnections()
-	b.until("the connection to be missed", `window.missed || (window.missed = document.body.classList.contains("lost"))`)
-	b.until("another one", `!document.body.classList.contains("lost") && document.querySelector("#link").hidden`)
+	b.Until("the connection to be missed", `window.missed || (window.missed = document.body.classList.contains("lost"))`)
+	b.Until("another one", `!document.body.classList.contains("lost") && document.querySelector("#link").hidden`)
 	w.redisson("third")
-	b.says("third")
+	b.Says("third")
 	w.pages.Close()
 	w.web.Close()
-	b.says("Connection lost at")
+	b.Says("Connection lost at")
 }
 
 // A name, or who a client says it is, may be HTML: it is shown, and makes nothing.
@@ -156,26 +180,26 @@ func TestANameThatIsHTML(t *testing.T) {
 	w.hold(held.Context(), c, "else")
 	w.wait(held.Context(), w.client(client, redlatch.Config{}), "else")
 	w.redisson("bytes \xff\x01")
-	b := newBrowser(t, w.web.URL)
+	b := browser.Start(t, w.web.URL)
 	const shown = client + `<script>window.evil=1</script>\u202e`
-	b.open(w.url)
-	b.says(shown)
-	b.says(client + "@host-7 pid 4121")
-	b.says(`bytes \xff\x01`)
+	b.Open(w.url)
+	b.Says(shown)
+	b.Says(client + "@host-7 pid 4121")
+	b.Says(`bytes \xff\x01`)
 	for _, page := range []string{"", "lock?name=else", "lock?name=" + url.QueryEscape(evil), "lock?name=" + url.QueryEscape("bytes \xff\x01")} {
-		b.open(w.url + page)
-		b.says("Live")
-		b.until("a look that was sent", `document.querySelector("time").dateTime !== (window.first ??= document.querySelector("time").dateTime)`)
-		if value[bool](b, `!!window.evil || !!document.querySelector("img, #evil, script:not([src])")`) {
-			t.Errorf("%s: the name has made something:\n%s", page, value[string](b, "document.body.innerHTML"))
+		b.Open(w.url + page)
+		b.Says("Live")
+		b.Until("a look that was sent", `document.querySelector("time").dateTime !== (window.first ??= document.querySelector("time").dateTime)`)
+		if browser.Value[bool](b, `!!window.evil || !!document.querySelector("img, #evil, script:not([src])")`) {
+			t.Errorf("%s: the name has made something:\n%s", page, browser.Value[string](b, "document.body.innerHTML"))
 		}
 	}
-	b.open(w.url)
-	b.until("the links", `document.querySelectorAll("tbody a").length === 3`)
-	b.do(focus(`tbody a[href*="%FF"]`))
-	b.types(kb.Enter)
-	b.says("lock, held")
-	if got := value[string](b, "document.querySelector('h1').textContent"); got != `bytes \xff\x01` {
+	b.Open(w.url)
+	b.Until("the links", `document.querySelectorAll("tbody a").length === 3`)
+	b.Do(browser.Focus(`tbody a[href*="%FF"]`))
+	b.Types(kb.Enter)
+	b.Says("lock, held")
+	if got := browser.Value[string](b, "document.querySelector('h1').textContent"); got != `bytes \xff\x01` {
 		t.Errorf("%q", got)
 	}
 }
@@ -185,52 +209,52 @@ func TestKeys(t *testing.T) {
 	w := newWorld(t)
 	w.redisson("orders:42")
 	w.redisson("stock")
-	b := newBrowser(t, w.web.URL)
-	b.open(w.url)
-	b.says("stock")
-	b.types(kb.Tab)
-	if got := value[string](b, "document.activeElement.className"); got != "skip" {
+	b := browser.Start(t, w.web.URL)
+	b.Open(w.url)
+	b.Says("stock")
+	b.Types(kb.Tab)
+	if got := browser.Value[string](b, "document.activeElement.className"); got != "skip" {
 		t.Errorf("the first tab leads to %q", got)
 	}
-	b.types("/")
-	if got := value[string](b, "document.activeElement.id"); got != "filter" {
+	b.Types("/")
+	if got := browser.Value[string](b, "document.activeElement.id"); got != "filter" {
 		t.Errorf("/ leads to %q", got)
 	}
-	if outline := value[string](b, "getComputedStyle(document.activeElement).outlineStyle"); outline != "solid" {
+	if outline := browser.Value[string](b, "getComputedStyle(document.activeElement).outlineStyle"); outline != "solid" {
 		t.Errorf("the focus is shown as %q", outline)
 	}
-	b.types(kb.Backspace + "ord*2" + kb.Enter) // a real keyboard would not type the slash
-	b.until("the filter", `new URL(location).searchParams.get("filter") === "ord*2" && document.querySelectorAll("tbody tr").length === 1`)
+	b.Types(kb.Backspace + "ord*2" + kb.Enter) // a real keyboard would not type the slash
+	b.Until("the filter", `new URL(location).searchParams.get("filter") === "ord*2" && document.querySelectorAll("tbody tr").length === 1`)
 	reach := func(text string) {
 		t.Helper()
 		for range 30 {
-			b.types(kb.Tab)
-			if strings.HasPrefix(value[string](b, "document.activeElement.textContent"), text) {
+			b.Types(kb.Tab)
+			if strings.HasPrefix(browser.Value[string](b, "document.activeElement.textContent"), text) {
 				return
 			}
 		}
 		t.Fatalf("no number of tabs leads to %q", text)
 	}
 	reach("Name")
-	b.types(kb.Enter)
-	b.until("the order", `new URL(location).searchParams.get("sort") === "name" && document.querySelector("th[aria-sort]").textContent.startsWith("Name")`)
+	b.Types(kb.Enter)
+	b.Until("the order", `new URL(location).searchParams.get("sort") === "name" && document.querySelector("th[aria-sort]").textContent.startsWith("Name")`)
 	reach("orders:42")
-	b.types(kb.Enter)
-	b.says("lock, held")
+	b.Types(kb.Enter)
+	b.Says("lock, held")
 	reach("All locks")
-	b.types(kb.Enter)
-	b.until("the list", `document.querySelectorAll("tbody tr").length === 2`)
+	b.Types(kb.Enter)
+	b.Until("the list", `document.querySelectorAll("tbody tr").length === 2`)
 }
 
 // Without a script the pages show the same, and reload themselves.
 func TestWithoutJavaScript(t *testing.T) {
 	w := newWorld(t)
 	w.redisson("orders:42")
-	b := newBrowser(t, w.web.URL)
-	b.withoutScripts()
-	b.open(w.url)
-	b.says("orders:42")
+	b := browser.Start(t, w.web.URL)
+	b.WithoutScripts()
+	b.Open(w.url)
+	b.Says("orders:42")
 	w.redisson("stock")
-	b.reloads()
-	b.says("stock")
+	b.Reloads()
+	b.Says("stock")
 }

@@ -1,7 +1,9 @@
-package dashboard
+// Package browser drives a Chromium without a window, for tests.
+package browser
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,8 +25,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 2 * time.Minute
+// Patience is how long a test waits for what must happen.
+const Patience = 2 * time.Minute
 
 // chromium is the browser's program.
 func chromium(t *testing.T) string {
@@ -40,8 +42,8 @@ func chromium(t *testing.T) string {
 	return path
 }
 
-// A browser is one page of a Chromium, and what it has asked for and complained about.
-type browser struct {
+// A Browser is one page of a Chromium, and what it has asked for and complained about.
+type Browser struct {
 	*testing.T
 
 	ctx context.Context //nolint:containedctx // chromedp's
@@ -52,22 +54,22 @@ type browser struct {
 	problems []string
 }
 
-// newBrowser starts a Chromium that may ask one server. A page that asks another one, or that does
+// Start starts a Chromium that may ask one server. A page that asks another one, or that does
 // what its policy forbids, or that throws an error, fails the test.
-func newBrowser(t *testing.T, own string) *browser {
+func Start(t *testing.T, own string) *Browser {
 	t.Helper()
-	b := &browser{T: t, own: own}
+	b := &Browser{T: t, own: own}
 	options := append(
 		slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(filepath.Join(t.TempDir(), "chromium")), chromedp.DisableGPU,
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-domain-reliability", true), chromedp.Flag("no-pings", true),
 		chromedp.Flag("no-proxy-server", true), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
-		chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1280, 900), chromedp.Env("TZ=UTC", "LANG=C.UTF-8"),
+		chromedp.WSURLReadTimeout(Patience), chromedp.WindowSize(1280, 900), chromedp.Env("TZ=UTC", "LANG=C.UTF-8"),
 	)
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
-	allocator, end := chromedp.NewExecAllocator(bg, options...)
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(end)
 	b.ctx, end = chromedp.NewContext(allocator)
 	t.Cleanup(end)
@@ -83,7 +85,7 @@ func newBrowser(t *testing.T, own string) *browser {
 	return b
 }
 
-func (b *browser) ok(err error) {
+func (b *Browser) ok(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -91,29 +93,38 @@ func (b *browser) ok(err error) {
 }
 
 // hear notes what the browser tells of itself.
-func (b *browser) hear(event any) {
+func (b *Browser) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	problem := func(format string, args ...any) { b.problems = append(b.problems, fmt.Sprintf(format, args...)) }
 	switch event := event.(type) {
 	case *network.EventRequestWillBeSent:
 		b.asked = append(b.asked, event.Request.URL)
-		if !strings.HasPrefix(event.Request.URL, b.own) {
+		if !strings.HasPrefix(event.Request.URL, b.own) && !strings.HasPrefix(event.Request.URL, "data:") {
 			problem("it asks for %s", event.Request.URL)
 		}
 	case *runtime.EventExceptionThrown:
-		problem("a script fails: %s", event.ExceptionDetails.Text)
+		problem("a script fails: %s", failure(event.ExceptionDetails))
 	case *audits.EventIssueAdded:
-		problem("an issue: %s", event.Issue.Code)
+		if generic := event.Issue.Details.GenericIssueDetails; generic == nil || generic.ErrorType != audits.GenericIssueErrorTypeFormEmptyIDAndNameAttributesForInputError {
+			problem("an issue: %s", event.Issue.Code) // that one is about forms that fill themselves
+		}
 	case *cdplog.EventEntryAdded:
-		if !strings.Contains(event.Entry.Text, "net::ERR_") { // a server that is gone
+		if !strings.Contains(event.Entry.Text, "net::ERR_") && !strings.HasPrefix(event.Entry.Text, "Autofocus processing was blocked") { // a server that is gone; a page that was opened at an anchor
 			problem("it logs: %s", event.Entry.Text)
 		}
 	}
 }
 
+func failure(e *runtime.ExceptionDetails) string {
+	if e.Exception != nil {
+		return e.Text + " " + e.Exception.Description
+	}
+	return e.Text
+}
+
 // blame fails the test for what the browser has complained about.
-func (b *browser) blame() {
+func (b *Browser) blame() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, problem := range b.problems {
@@ -124,24 +135,24 @@ func (b *browser) blame() {
 	}
 }
 
-// do does something in the browser.
-func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+// Do does something in the browser.
+func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
 	defer cancel()
 	b.ok(chromedp.Do(ctx, steps...))
 }
 
-// open opens a page.
-func (b *browser) open(url string) {
+// Open opens a page.
+func (b *Browser) Open(url string) {
 	b.Helper()
-	b.do(chromedp.Navigate(url))
+	b.Do(chromedp.Navigate(url))
 }
 
-// value is what an expression of JavaScript is.
-func value[T any](b *browser, expression string) T {
+// Value is what an expression of JavaScript is.
+func Value[T any](b *Browser, expression string) T {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -150,10 +161,10 @@ func value[T any](b *browser, expression string) T {
 	return v
 }
 
-// until waits until an expression is true, on whatever page is open then.
-func (b *browser) until(what, expression string) {
+// Until waits until an expression is true, on whatever page is open then.
+func (b *Browser) Until(what, expression string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
 	defer cancel()
 	for {
 		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
@@ -162,61 +173,64 @@ func (b *browser) until(what, expression string) {
 		}
 		select { // a page that is about to be left, or is not there yet, throws an error
 		case <-ctx.Done():
-			b.Fatalf("never happened: %s: %v; the page shows\n%s", what, err, b.text())
+			b.Fatalf("never happened: %s: %v; the page shows\n%s", what, err, b.Text())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// says waits until the page shows a text.
-func (b *browser) says(text string) {
+// Says waits until the page shows a text.
+func (b *Browser) Says(text string) {
 	b.Helper()
-	b.until(strconv.Quote(text), "document.body.innerText.includes("+strconv.Quote(text)+")")
+	b.Until(strconv.Quote(text), "document.body.innerText.includes("+strconv.Quote(text)+")")
 }
 
-// text is what the page shows.
-func (b *browser) text() string { return value[string](b, "document.body.innerText") }
+// Text is what the page shows.
+func (b *Browser) Text() string { return Value[string](b, "document.body.innerText") }
 
-// types types keys.
-func (b *browser) types(keys string) {
+// Types types keys.
+func (b *Browser) Types(keys string) {
 	b.Helper()
-	b.do(chromedp.KeyEvent(keys))
+	b.Do(chromedp.KeyEvent(keys))
 }
 
-// looksAs sets the width of the page, and whether its user likes it dark.
-func (b *browser) looksAs(width int64, scheme string) {
+// LooksAs sets the width of the page, and whether its user likes it dark.
+func (b *Browser) LooksAs(width int64, scheme string) {
 	b.Helper()
-	b.do(chromedp.EmulateViewport(width, 900))
+	b.Do(chromedp.EmulateViewport(width, 900))
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
 	b.ok(err)
 }
 
-// photograph keeps a picture of the whole page: see go test -artifacts.
-func (b *browser) photograph(name string) {
+// Photograph keeps a picture of the whole page, if go test has -artifacts.
+func (b *Browser) Photograph(name string) {
 	b.Helper()
+	if kept := flag.Lookup("test.artifacts"); kept == nil || kept.Value.String() != "true" {
+		return
+	}
 	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	b.ok(err)
 	b.ok(os.WriteFile(filepath.Join(b.ArtifactDir(), name+".png"), picture, 0o600))
 }
 
-// focus gives an element the focus.
-func focus(selector string) chromedp.Action[chromedp.Void] {
+// Focus gives an element the focus.
+func Focus(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Focus(chromedp.CSS(selector))
 }
 
-// withoutScripts has pages run none of their own.
-func (b *browser) withoutScripts() {
+// WithoutScripts has pages run none of their own.
+func (b *Browser) WithoutScripts() {
 	b.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.ok(err)
 }
 
-// reloads waits until the page is loaded again, by itself.
-func (b *browser) reloads() {
+// Reloads waits until the page is loaded again, by itself.
+func (b *Browser) Reloads() {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
 	defer cancel()
 	for _, err := range chromedp.Events(ctx, page.LoadEventFired) {
 		b.ok(err)
