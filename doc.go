@@ -1,6 +1,12 @@
 // Package redlatch is Redisson's distributed locks for Go, on the wire: a Go
 // service and a Java service share one lock in the same Redis or Valkey.
 //
+//	client, err := redlatchgoredis.Open("redis://localhost:6379", redlatch.Config{})
+//	defer client.Close()
+//	err = client.Lock("orders:42").Do(ctx, func(ctx context.Context) error {
+//		return ship(ctx) // ctx ends if the lock is lost
+//	})
+//
 // # What a lock here does not promise
 //
 // A lock in Redis is a lease. Redis can forget it (a failover before
@@ -24,13 +30,7 @@
 //
 // A [Lock] is a name, a [Hold] is one acquisition:
 //
-//	client, err := redlatch.New(redlatchgoredis.Use(rdb), redlatch.Config{})
 //	orders := client.Lock("orders:42")
-//
-//	err = orders.Do(ctx, func(ctx context.Context) error {
-//		return ship(ctx) // ctx ends if the lock is lost
-//	})
-//
 //	hold, err := orders.Acquire(ctx) // waits; ctx bounds the waiting only
 //	defer hold.Release(ctx)
 //	ship(hold.Context())
