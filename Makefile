@@ -1,7 +1,8 @@
 # Each target says what it does: run `make`.
 #
-# GOWORK is off here, but where it is said: a module is built with its own go.mod, as its users get it. A recipe line that
-# fails fails the target; nothing is skipped quietly.
+# GOWORK is off here, but where it is said: tests, examples and tools replace our modules in their go.mod. A module that is
+# published does not; ALONE builds it with its own go.mod, as its users get it. A recipe line that fails fails the target;
+# nothing is skipped quietly.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
@@ -65,6 +66,7 @@ GOTEST := .tools/gotest
 # make test and make check build all modules together, with go.work: that is one build, and the packages of all modules run
 # side by side. make lint and make proof build each module as its users get it.
 TOGETHER := GOWORK="$(CURDIR)/go.work"
+ALONE = GOWORK=$$(scripts/gowork.sh $$module)
 every = $(addsuffix /...,$(addprefix ./,$(1)))
 
 # The tests of all parts that have proven nothing are counted together.
@@ -130,7 +132,7 @@ proof: servers .tools/gotest ## Everything that there is, before a release. An h
 
 alone: servers .tools/gotest
 	@scripts/promtool.sh; scripts/chromium.sh; scripts/shells.sh
-	@for module in $(MODULES); do \
+	@for module in $(MODULES); do $(ALONE); \
 		packages=$$(cd $$module && go list ./... | { grep -vE '$(APART)' || true; }); \
 		(export $(RACE); $(GOTEST) -C $$module -label "$$module, raced" -- -race $(FLAGS) -timeout 30m $$packages) || exit 1; \
 	done
@@ -193,7 +195,7 @@ bench: servers ## Measure, beside plain Redis and other libraries. Half an hour 
 .PHONY: pictures
 pictures: servers ## Take the README's pictures of redlatch demo, top and serve anew, of the real program. Needs a Chromium, and installs it as root.
 	@scripts/chromium.sh
-	@cd tests && go run -trimpath ./pictures
+	@export $(TOGETHER); cd tests && go run -trimpath ./pictures
 
 .PHONY: site
 site: ## Build the site of README and docs into .site/out. Needs Python 3; gets the generator by pip.
@@ -205,23 +207,27 @@ site-test: site .tools/gotest # In a browser: axe-core, the keyboard, two widths
 	@export $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- -vet=off -count=1 -timeout 15m ./site/look
 
 .PHONY: lint
-lint: format tidy .tools/golangci-lint ## Check formatting and go.mod files, vet, and lint.
-	@for module in $(MODULES) tools/dist; do \
+lint: format tidied .tools/golangci-lint ## Check formatting and go.mod files, vet, and lint.
+	@for module in $(MODULES) tools/dist; do $(ALONE); \
 		echo "lint $$module"; \
 		(cd $$module && "$(CURDIR)/.tools/golangci-lint" run ./...) || exit 1; \
 	done
 
 .PHONY: cross
 cross: ## Build and vet the library and the CLI for Linux, macOS and Windows.
-	@for system in $(SYSTEMS); do for module in $(PUBLISHED); do \
+	@for system in $(SYSTEMS); do for module in $(PUBLISHED); do $(ALONE); \
 		echo "vet $$module for $$system"; \
 		(export GOOS=$$system CGO_ENABLED=0 && cd $$module && go build ./... && go vet ./...) || exit 1; \
 	done; done
 
-.PHONY: tidy
-tidy:
-	@for module in $(MODULES); do (cd $$module && go mod tidy -diff) || { echo "not tidy: go.mod of $$module"; exit 1; }; done
+.PHONY: tidied
+tidied:
+	@scripts/tidy.sh -diff $(MODULES) || { echo 'not tidy (make tidy)'; exit 1; }
 	@scripts/releasable.sh
+
+.PHONY: tidy
+tidy: ## go mod tidy in all modules, also before the versions of ours that they require are published.
+	@scripts/tidy.sh $(MODULES)
 
 .PHONY: format
 format: .tools/gofumpt

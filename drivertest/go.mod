@@ -8,5 +8,3 @@ require (
 )
 
 require github.com/yuin/gopher-lua v1.1.1 // indirect
-
-replace github.com/redlatch/redlatch => ..

@@ -6,5 +6,3 @@ require (
 	github.com/redlatch/redlatch v0.0.0
 	go.yaml.in/yaml/v3 v3.0.6
 )
-
-replace github.com/redlatch/redlatch => ..

@@ -12,5 +12,3 @@ require (
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 )
-
-replace github.com/redlatch/redlatch => ..

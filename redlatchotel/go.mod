@@ -15,5 +15,3 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 )
-
-replace github.com/redlatch/redlatch => ..

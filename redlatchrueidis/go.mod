@@ -8,5 +8,3 @@ require (
 )
 
 require golang.org/x/sys v0.47.0 // indirect
-
-replace github.com/redlatch/redlatch => ..

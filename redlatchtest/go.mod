@@ -13,8 +13,3 @@ require (
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )
-
-replace (
-	github.com/redlatch/redlatch => ..
-	github.com/redlatch/redlatch/redlatchrueidis => ../redlatchrueidis
-)

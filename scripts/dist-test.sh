@@ -69,8 +69,10 @@ diff -r "$work/dist" "$work/dist2" || die 'two builds differ'
 # The packages of those came from one cache. One program is compiled with none, in a folder of another name.
 git -C "$work/another folder" tag "cmd/redlatch/$version"
 (
+	mkdir "$work/mod"
+	"$work/another folder/scripts/modfile.sh" cmd/redlatch "$work/mod"
 	cd "$work/another folder/cmd/redlatch"
-	export GOCACHE=$work/cache GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 GOOS=linux GOARCH=arm64
+	export GOCACHE=$work/cache GOWORK=off GOFLAGS="-mod=readonly '-modfile=$work/mod/go.mod'" CGO_ENABLED=0 GOOS=linux GOARCH=arm64
 	go build -trimpath -buildvcs=true -ldflags='-s -w -buildid=' -o "$work/compiled" .
 )
 tar -xOzf "$work/dist/redlatch_${number}_linux_arm64.tar.gz" "redlatch_${number}_linux_arm64/redlatch" | cmp - "$work/compiled" || die 'a build without a cache differs'

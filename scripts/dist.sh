@@ -41,6 +41,18 @@ git clone --quiet --no-checkout . "$clone"
 git -C "$clone" checkout --quiet --detach "$head"
 git -C "$clone" -c tag.gpgSign=false tag --force "cmd/redlatch/$version" >/dev/null
 
+# A release requires our other modules at its version, and gets them from its tags. Any other commit gets those beside it.
+if grep -q "^[[:space:]]*github.com/redlatch/redlatch $version\$" "$clone/cmd/redlatch/go.mod"; then
+	n=${GIT_CONFIG_COUNT:-0}
+	export "GIT_CONFIG_KEY_$n=url.file://$clone.insteadOf" "GIT_CONFIG_VALUE_$n=https://github.com/redlatch/redlatch" GIT_CONFIG_COUNT=$((n + 1))
+	GOPROXY=file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)
+	export GOPROXY GOMODCACHE=$work/modules GOFLAGS='-mod=readonly -modcacherw' GONOPROXY=github.com/redlatch/redlatch GONOSUMDB=github.com/redlatch/redlatch
+else
+	mkdir "$work/mod"
+	"$clone/scripts/modfile.sh" cmd/redlatch "$work/mod"
+	export GOFLAGS="-mod=readonly '-modfile=$work/mod/go.mod'"
+fi
+
 build() { (cd "$clone/cmd/redlatch" && go build -trimpath -buildvcs=true -ldflags='-s -w -buildid=' -o "$1" .); }
 
 # What does not depend on the system.

@@ -18,6 +18,10 @@ dirs=$(git grep --untracked -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname 
 [ -n "$dirs" ] || { echo 'fuzz.sh: there is no fuzz target' >&2; exit 1; }
 for dir in $dirs; do
 	cd "$root/$dir" || exit
+	module=$dir
+	until [ -e "$root/$module/go.mod" ]; do module=$(dirname "$module"); done
+	GOWORK=$("$root/scripts/gowork.sh" "$module") || exit
+	export GOWORK
 	targets=$(go test -list '^Fuzz' .) || { printf '%s\n' "$targets"; exit 1; }
 	for target in $(grep '^Fuzz' <<<"$targets"); do
 		if fuzz "$target" "$@" || timed_out; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# release.sh VERSION MODULE... makes the release VERSION, such as v1.2.3, of HEAD: one commit on top of it, on no branch, in
-# which each MODULE requires our other modules at VERSION and replaces none, and on that commit a tag for each. It pushes
-# nothing, and says how to. A MODULE is a folder (. is the root module); each follows the modules that it requires.
+# release.sh VERSION MODULE... makes the release VERSION, such as v1.2.3, of HEAD: one commit on top of it, in which each
+# MODULE requires our other modules at VERSION, and on that commit a tag for each. The branch that is checked out goes on to
+# that commit, so that what it has is installable. It pushes nothing, and says how to. A MODULE is a folder (. is the root
+# module); each follows the modules that it requires.
 #
 # The go command makes each go.sum from what users will download. So the modules are tagged one after the other in a clone,
 # from which Git serves our address, and which no one else sees: a module's checksums do not depend on where it was tagged.
@@ -22,6 +23,7 @@ shift
 path() { if [ "$1" = . ]; then echo "$ours"; else echo "$ours/$1"; fi; }
 tag() { if [ "$1" = . ]; then echo "$version"; else echo "$1/$version"; fi; }
 
+branch=$(git symbolic-ref --quiet --short HEAD) || die 'no branch is checked out that could go on to the release'
 [ -z "$(git status --porcelain)" ] || die 'what is not committed would not be released: git status'
 tags=()
 for module; do
@@ -53,7 +55,7 @@ git -C "$work/clone" checkout --quiet --detach "$head"
 		cd "$work/clone/$module"
 		for other; do
 			if grep -q "$(path "$other") " go.mod; then
-				go mod edit -dropreplace="$(path "$other")" -require="$(path "$other")@$version"
+				go mod edit -require="$(path "$other")@$version"
 			fi
 		done
 		go mod tidy 2>"$work/said" || die "$module: go mod tidy: $(cat "$work/said")"
@@ -61,6 +63,14 @@ git -C "$work/clone" checkout --quiet --detach "$head"
 		git -c core.hooksPath=/dev/null commit --quiet --no-gpg-sign --allow-empty --message "$module"
 		git -c tag.gpgSign=false tag "$(tag "$module")"
 	done
+	# The others replace ours, but a go.mod may not require less than what it replaces does.
+	cd "$work/clone"
+	for file in $(git ls-files go.mod '*/go.mod' tests/oldest.mod); do
+		for other; do
+			if grep -q "$(path "$other") v" "$file"; then go mod edit -require="$(path "$other")@$version" "$file"; fi
+		done
+	done
+	git -c core.hooksPath=/dev/null commit --quiet --no-gpg-sign --all --allow-empty --message others
 )
 
 git fetch --quiet --no-tags "$work/clone" HEAD
@@ -70,4 +80,5 @@ for module; do
 	made+=("$(tag "$module")")
 done
 scripts/releasable.sh "${tags[@]}"
-printf 'release: %s is tagged; to publish it:\ngit push --atomic origin %s\n' "$version" "${tags[*]}"
+git merge --quiet --ff-only "$commit"
+printf 'release: %s is tagged; to publish it:\ngit push --atomic origin %s %s\n' "$version" "$branch" "${tags[*]}"

@@ -38,9 +38,3 @@ require (
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )
-
-replace (
-	github.com/redlatch/redlatch => ../..
-	github.com/redlatch/redlatch/redissonyaml => ../../redissonyaml
-	github.com/redlatch/redlatch/redlatchrueidis => ../../redlatchrueidis
-)

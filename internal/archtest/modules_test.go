@@ -70,18 +70,32 @@ func TestModulesRequireWhatTheyMay(t *testing.T) {
 	}
 }
 
-// In this checkout our modules require each other as they stand here. That is all that a go.mod replaces: a release
-// takes these lines out, and a fork of somebody else's module would be lost with them.
-func TestModulesReplaceOneAnother(t *testing.T) {
+// A go.mod that is published replaces nothing: go install refuses one that does, and go get ignores it. All modules require
+// one another at one version, the last released one, and before there is one, v0.0.0. Those that are not published replace
+// it by what stands beside them. A release changes the version, and none of a commit between.
+func TestModulesRequireOneAnotherAsReleased(t *testing.T) {
+	last := ""
 	for dir, mod := range modules(t) {
 		required := map[string]bool{}
 		for _, r := range mod.Require {
 			if r.Path == root || strings.HasPrefix(r.Path, root+"/") {
 				required[r.Path] = true
-				if r.Version != "v0.0.0" {
-					t.Errorf("module %s requires %s %s; what stands beside it has the version v0.0.0", dir, r.Path, r.Version)
+				if !released.MatchString(r.Version) {
+					t.Errorf("module %s requires %s %s, which is no release", dir, r.Path, r.Version)
+				}
+				if last == "" {
+					last = r.Version
+				}
+				if r.Version != last {
+					t.Errorf("module %s requires %s %s, and another module requires %s of ours", dir, r.Path, r.Version, last)
 				}
 			}
+		}
+		if _, published := mayRequire[dir]; published {
+			if len(mod.Replace) > 0 {
+				t.Errorf("module %s replaces %q, and would be published so", dir, mod.Replace)
+			}
+			continue
 		}
 		for _, r := range mod.Replace {
 			beside := strings.TrimPrefix(strings.TrimPrefix(r.Old.Path, root), "/")
@@ -99,6 +113,9 @@ func TestModulesReplaceOneAnother(t *testing.T) {
 		}
 	}
 }
+
+// released are the versions that release.sh makes, and no commit's.
+var released = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
 
 // make tests and releases the modules of its list, in which each follows on those that it requires; go.work has those
 // that its users build together.

@@ -1,4 +1,4 @@
-// Package release makes a release of the working tree for a remote repository in a folder, and uses it as its users do.
+// Package release makes two releases of the working tree for a remote repository in a folder, and uses each as its users do.
 package release
 
 import (
@@ -20,9 +20,10 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const (
-	top     = "../.." // the folder of the root package, seen from here
-	ours    = "github.com/redlatch/redlatch"
-	version = "v0.0.1-try" // of the release that only these tests see
+	top    = "../.." // the folder of the root package, seen from here
+	ours   = "github.com/redlatch/redlatch"
+	first  = "v0.99.1" // of the releases that only these tests see
+	second = "v0.99.2"
 )
 
 // A folder is a place where commands are run.
@@ -125,42 +126,69 @@ func users(t *testing.T, remote string) []string {
 
 func TestRelease(t *testing.T) {
 	repo, remote := repository(t)
-	said := strings.Split(strings.TrimSpace(repo.run("make", "--no-print-directory", "release", "VERSION="+version)), "\n")
-	if got := repo.run("git", "status", "--porcelain") + repo.run("git", "diff", "HEAD", "origin/main"); got != "" {
-		t.Errorf("the release has changed the working tree or its branch:\n%s", got)
-	}
-	push := strings.Fields(said[len(said)-1])
-	if push[0] != "git" {
-		t.Fatalf("release.sh does not say how to push, but %q", said)
-	}
-	repo.run(push[0], push[1:]...)
-
 	env := users(t, remote)
-	t.Run("command", func(t *testing.T) { installs(t, env) })
-	modules := 0
-	for tag := range strings.FieldsSeq(repo.run("git", "tag")) {
-		dir := strings.TrimSuffix(strings.TrimSuffix(tag, version), "/")
-		if dir == "cmd/redlatch" {
-			continue
-		}
-		modules++
-		t.Run("module "+tag, func(t *testing.T) { imports(t, env, dir) })
+	release(repo, first)
+	t.Run("first", func(t *testing.T) { works(t, env, first, first) })
+
+	// As soon as two modules change together, main need not be installable. It is built in a checkout all the same.
+	repo.write("new.go", "package redlatch\n\n// New2 is new.\nfunc New2() int { return 2 }\n")
+	repo.write("redlatchgoredis/new.go", "package redlatchgoredis\n\nimport \"github.com/redlatch/redlatch\"\n\nvar _ = redlatch.New2()\n")
+	repo.run("git", "add", "--all")
+	repo.run("git", "commit", "--quiet", "--message=a change of two modules")
+	repo.run("git", "push", "--quiet", "origin", "main")
+	checkout := repo
+	checkout.env = append(slices.Clip(repo.env), "GOWORK=")
+	checkout.run("go", "build", "./...", "./redlatchgoredis")
+	checkout.run("make", "--no-print-directory", "cross", "SYSTEMS=linux", "PUBLISHED=redlatchgoredis")
+	if _, err := imported(t, env, "redlatchgoredis", "main"); err == nil {
+		t.Error("a change of two modules can be installed before it is released: then something else is tested here")
 	}
-	if modules != len(programs) {
-		t.Errorf("%d modules are released, and there are programs for %d", modules, len(programs))
-	}
+
+	release(repo, second)
+	t.Run("second at main", func(t *testing.T) { works(t, env, "main", second) }) // that is the second release
+	t.Run("README", func(t *testing.T) { runs(t, env) })
+	checkout.run("make", "--no-print-directory", "tidied")
 	t.Run("refused", func(t *testing.T) {
 		repo.T = t
 		refuses(repo)
 	})
 }
 
+// release makes a release, and publishes it as the script says.
+func release(repo folder, version string) {
+	repo.Helper()
+	said := strings.Split(strings.TrimSpace(repo.run("make", "--no-print-directory", "release", "VERSION="+version)), "\n")
+	if got := repo.run("git", "status", "--porcelain") + repo.run("git", "log", "--format=%s", "origin/main..", "--"); got != "all: release "+version+"\n" {
+		repo.Errorf("the release has left this in the working tree and its branch:\n%s", got)
+	}
+	if got, want := repo.run("git", "rev-parse", "main"), repo.run("git", "rev-parse", version+"^{commit}"); got != want {
+		repo.Errorf("main is %s, and the release %s", got, want)
+	}
+	push := strings.Fields(said[len(said)-1])
+	if push[0] != "git" {
+		repo.Fatalf("release.sh does not say how to push, but %q", said)
+	}
+	repo.run(push[0], push[1:]...)
+	if got := strings.Fields(repo.run("git", "tag", "--points-at=main")); len(got) != len(programs)+1 {
+		repo.Errorf("%q are released, and there are programs for %d modules and the command", got, len(programs))
+	}
+}
+
+// works has users install all there is of a release, which they ask for by a query.
+func works(t *testing.T, env []string, query, version string) {
+	t.Helper()
+	t.Run("command", func(t *testing.T) { installs(t, env, query, version) })
+	for dir := range programs {
+		t.Run("module "+dir, func(t *testing.T) { imports(t, env, dir, query, version) })
+	}
+}
+
 // installs has a user without a checkout install the command and run it.
-func installs(t *testing.T, env []string) {
+func installs(t *testing.T, env []string, query, version string) {
 	t.Helper()
 	user := folder{t, t.TempDir(), env}
 	user.env = append(slices.Clip(env), "GOBIN="+user.dir)
-	user.run("go", "install", ours+"/cmd/redlatch@"+version)
+	user.run("go", "install", ours+"/cmd/redlatch@"+query)
 	command := filepath.Join(user.dir, "redlatch")
 	if got := user.run(command, "version"); !strings.Contains(got, version) {
 		t.Errorf("redlatch version says %q", got)
@@ -169,6 +197,29 @@ func installs(t *testing.T, env []string) {
 		t.Errorf("redlatch --help says %q", got)
 	}
 	user.run(command, "demo", "--plain", "--for", "2s")
+}
+
+// runs has a user build the README's program in an empty module, with what README says to get.
+func runs(t *testing.T, env []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := regexp.MustCompile(`(?m)^go get (\S+)$`).FindSubmatch(text)
+	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindSubmatch(text)
+	if get == nil || program == nil {
+		t.Fatal("README has no go get, or no program")
+	}
+	user := folder{t, t.TempDir(), env}
+	user.run("go", "mod", "init", "example.com/user")
+	user.write("main.go", string(program[1]))
+	user.run("go", "get", string(get[1])) // the newest release
+	user.run("go", "get", ".")            // what else the program imports
+	user.run("go", "build", "-o", os.DevNull, ".")
+	if got := user.run("go", "list", "-m", ours); !strings.Contains(got, second) {
+		t.Errorf("the newest version is %s, want %s", got, second)
+	}
 }
 
 // programs are those of users of a module each: tests, because some of the modules are for tests.
@@ -224,20 +275,27 @@ var programs = map[string]struct {
 	_ = drivertest.Run`, `"github.com/redlatch/redlatch/drivertest"`},
 }
 
-// imports has a user get a module, and nothing that it does not need.
-func imports(t *testing.T, env []string, dir string) {
+// imported has a user get a module and test a program with it.
+func imported(t *testing.T, env []string, dir, query string) (user folder, err error) {
 	t.Helper()
-	program, ok := programs[dir]
-	if !ok {
-		t.Fatal("there is no program for it")
-	}
-	user := folder{t, t.TempDir(), env}
+	program := programs[dir]
+	user = folder{t, t.TempDir(), env}
 	user.run("go", "mod", "init", "example.com/user")
-	module := strings.TrimSuffix(ours+"/"+dir, "/")
-	user.run("go", "get", module+"@"+version)
 	user.write("user_test.go", "package user\n\nimport (\n\"testing\"; "+program.imports+"\n)\n\nfunc Test(t *testing.T) {"+program.body+"\n}\n")
-	user.run("go", "test", "-mod=mod", "./...")
+	if _, err = user.try("go", "get", strings.TrimSuffix(ours+"/"+dir, "/")+"@"+query); err == nil {
+		_, err = user.try("go", "test", "-mod=mod", "./...")
+	}
+	return user, err
+}
 
+// imports has a user get a module, and nothing that it does not need.
+func imports(t *testing.T, env []string, dir, query, version string) {
+	t.Helper()
+	user, err := imported(t, env, dir, query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, program := strings.TrimSuffix(ours+"/"+dir, "/"), programs[dir]
 	required := user.run("go", "list", "-m", "all")
 	for line := range strings.Lines(required) {
 		if path, v, _ := strings.Cut(strings.TrimSpace(line), " "); (path == ours || strings.HasPrefix(path, ours+"/")) && v != version {
@@ -281,34 +339,32 @@ func refuses(repo folder) {
 		}
 	}
 	repo.run("scripts/releasable.sh")
-	want("there is a tag "+version, "make", "release", "VERSION="+version)
+	want("there is a tag "+second, "make", "release", "VERSION="+second)
 	want("usage", "make", "release")
+	repo.run("git", "switch", "--quiet", "--detach")
+	want("no branch", "make", "release", "VERSION=v0.99.3")
+	repo.run("git", "switch", "--quiet", "main")
 
-	// Tags by hand, on a commit that has what this checkout needs.
-	repo.run("git", "tag", "redlatchgoredis/v0.0.2")
-	want(`redlatchgoredis/v0.0.2 must not be published:\n  it replaces modules\n  it requires `+ours+` v0.0.0`, "scripts/releasable.sh")
-	repo.run("git", "tag", "--delete", "redlatchgoredis/v0.0.2")
-	repo.run("go", "mod", "edit", "-dropreplace="+ours, "redlatchgoredis/go.mod")
-	repo.run("git", "commit", "--quiet", "--all", "--message=requires what is not published")
-	repo.run("git", "tag", "redlatchgoredis/v0.0.3")
-	want(`redlatchgoredis/v0.0.3 must not be published:\n  it requires `+ours+` v0.0.0`, "scripts/releasable.sh", "redlatchgoredis/v0.0.3")
-	repo.run("git", "tag", "--delete", "redlatchgoredis/v0.0.3")
+	// A tag by hand, on a commit that requires another release.
+	repo.run("git", "tag", "redlatchgoredis/v0.99.3")
+	want(`redlatchgoredis/v0.99.3 must not be published:\n  it requires `+ours+` `+second, "scripts/releasable.sh")
+	repo.run("git", "tag", "--delete", "redlatchgoredis/v0.99.3")
 
-	// A replacement that release.sh does not take out.
+	// A replacement.
 	repo.run("go", "mod", "edit", "-replace=github.com/redis/go-redis/v9=../fork", "redlatchgoredis/go.mod")
-	want("not committed", "make", "release", "VERSION=v0.0.4")
+	want("not committed", "make", "release", "VERSION=v0.99.4")
 	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
 	repo.run("go", "mod", "edit", "-replace=example.com/unused=../fork", "redlatchgoredis/go.mod")
 	repo.run("git", "commit", "--quiet", "--all", "--message=a fork")
-	want(`redlatchgoredis/v0.0.4 must not be published:\n  it replaces modules`, "make", "release", "VERSION=v0.0.4")
-	if got := repo.run("git", "tag", "--list", "*v0.0.4"); got != "" {
+	want(`redlatchgoredis/v0.99.4 must not be published:\n  it replaces modules`, "make", "release", "VERSION=v0.99.4")
+	if got := repo.run("git", "tag", "--list", "*v0.99.4"); got != "" {
 		repo.Errorf("it was refused, and there are the tags %s", got)
 	}
 	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
 	repo.run("go", "mod", "edit", "-require=example.com/library@v1.0.0", "go.mod")
 	repo.run("git", "commit", "--quiet", "--all", "--message=a requirement")
-	repo.run("git", "tag", "v0.0.5")
-	want(`v0.0.5 must not be published:\n  the root module requires example.com/library`, "scripts/releasable.sh", "v0.0.5")
+	repo.run("git", "tag", "v0.99.5")
+	want(`v0.99.5 must not be published:\n  the root module requires example.com/library`, "scripts/releasable.sh", "v0.99.5")
 }
 
 // What README shows first works in a clone.
