@@ -24,7 +24,7 @@ SYSTEMS := linux darwin windows
 
 # What each kind of run leaves out: SLOW are packages without a place in make test, APART have a target of their own.
 SLOW := /tests/(faults|topologies|sim/real|bench|dashboard|fence|pages|prom|rueidis|valkeygo)(/|$$)
-APART := /tests/(interop|release|scale|search|sim/replay|sim/campaign|site/look)(/|$$)
+APART := /tests/(interop|release|scale|search|sim/replay|sim/campaign|site/look|upgrade)(/|$$)
 
 # What make check runs without the race detector, because it would see little new: the command, what reads files, what drives other
 # programs, and what is generated from raced code. All else runs with it, and in make proof these, too.
@@ -119,11 +119,11 @@ interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs
 	$(GOTEST) -C tests -label 'make $@' -- $(if $(PARTLY),-skip '/$(OLDEST_REDISSON)',-race) $(FLAGS) -count=1 -timeout 20m ./interop/...
 
 # Proof is everything, one after the other: each module with its own go.mod and the race detector, the faults with all adapters on all
-# servers, both Redissons, the oldest Go, every line of every script broken, a release, three systems.
-.PHONY: proof alone oldest-go release-test scale sim-test
+# servers, both Redissons, the oldest Go, every line of every script broken, two releases, the last one beside this tree, three systems.
+.PHONY: proof alone oldest-go release-test upgrade-test scale sim-test
 proof: servers .tools/gotest ## Everything that there is, before a release. An hour.
 	@scripts/axe.sh; took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
-	for step in alone interop oldest-go release-test dist-test site-test scale search sim-test campaign cross lint; do \
+	for step in alone interop oldest-go release-test upgrade-test dist-test site-test scale search sim-test campaign cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
 		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
@@ -144,7 +144,11 @@ oldest-go: servers .tools/gotest
 	$(GOTEST) -C tests -label 'make $@' -- $(FLAGS) -modfile=oldest.mod $(OLDEST_GO)
 
 release-test: servers .tools/gotest
-	@$(GOTEST) -C tests -label 'make $@' -- -count=1 -timeout 15m ./release
+	@$(GOTEST) -C tests -label 'make $@' -- -count=1 -timeout 30m ./release
+
+# A fleet of the last release beside one of this tree. Before the first release: make upgrade-test UPGRADE_FROM=COMMIT.
+upgrade-test: servers .tools/gotest
+	@$(GOTEST) -C tests -label 'make $@' -- -count=1 -timeout 15m ./upgrade
 
 # What the race detector costs is not the library's: neither memory nor the time of 100,000 holds.
 scale: servers .tools/gotest
