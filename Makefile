@@ -246,6 +246,9 @@ fmt: .tools/gofumpt ## Format all Go files.
 release: ## Commit and tag a release of HEAD, beside main: make release VERSION=v1.2.3. Pushes nothing.
 	@scripts/release.sh "$(VERSION)" $(PUBLISHED)
 
+# make reads what a target needs as soon as it reads the target.
+DIST_TOOLS := .tools/nfpm .tools/cyclonedx-gomod .tools/pack
+
 .PHONY: dist dist-test
 dist: $(DIST_TOOLS) ## Build what users install of HEAD into dist/: make dist VERSION=v1.2.3. Archives, deb, rpm, an image, the chart. Pushes nothing.
 	@rm -rf dist
@@ -271,7 +274,6 @@ clean: ## Remove all that make has made, servers and tools included.
 
 # The release's, at the versions of tools/dist/go.mod, which would make the linters' list twice as long. They are built without cgo,
 # because the list of what a program is made of has the checksum of the tool that wrote it.
-DIST_TOOLS := .tools/nfpm .tools/cyclonedx-gomod .tools/pack
 .tools/nfpm .tools/cyclonedx-gomod .tools/actionlint .tools/helm: tools/dist/go.mod tools/dist/go.sum
 	@echo "build $(@F)"
 	@CGO_ENABLED=0 go build -C tools/dist -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/dist/go.mod)"
