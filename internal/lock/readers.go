@@ -115,7 +115,7 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 	e.mu.Lock()
 	if t := e.cur; t != nil {
 		t.mu.Lock()
-		ok := t.admitsLocked(now, e.writers)
+		ok := t.admitsLocked(now, int(e.writers))
 		ask := ok && !t.asking && now.Sub(t.asked) >= t.pace
 		if ok {
 			t.count++
@@ -359,7 +359,7 @@ func (e *entry) reopen() {
 		return
 	}
 	t.mu.Lock()
-	ok := t.admitsLocked(time.Now(), e.writers)
+	ok := t.admitsLocked(time.Now(), int(e.writers))
 	t.mu.Unlock()
 	if ok {
 		e.forming = nil

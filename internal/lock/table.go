@@ -29,6 +29,7 @@ type entry struct {
 	news    notify.Listener
 	nonce   string          // in an entry of its own: the message that gives the waiter this lock,
 	given   atomic.Bool     // and that it has come
+	writers int32           // of a read-write lock: how many are in line to write; guarded by mu
 	budget  handoff.Budget  // belongs to whoever is inside the gate
 	trouble request.Trouble // of whoever is inside
 
@@ -39,7 +40,6 @@ type entry struct {
 
 	// Of a read-write lock: see readers.go.
 	forming *readerGroup // those who wait to read
-	writers int          // how many are in line to write
 }
 
 // seen is who had a lock when we last saw it, and for how long.

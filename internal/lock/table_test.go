@@ -3,6 +3,7 @@ package lock
 import (
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // Shares of an entry are taken under its term's mutex, and readers join a term
@@ -82,5 +83,18 @@ func TestNoSpareListensAfterClose(t *testing.T) {
 	e, listens := &entry{}, false
 	if !ls.addSpare("orders", e, func() { listens = true }) || !listens || ls.takeSpare("orders", e) != e {
 		t.Errorf("no spare was added; listens is %v", listens)
+	}
+}
+
+// Each hold has one of either. A few bytes more would cost 64, because Go allocates in classes of sizes and puts a header of
+// eight bytes before what is larger than 512.
+func TestAHoldCostsNoLargerSizeClass(t *testing.T) {
+	t.Parallel()
+	const header = 8
+	if got := unsafe.Sizeof(term{}) + header; got > 832 {
+		t.Errorf("a term needs %d bytes, more than the class of 832", got)
+	}
+	if got := unsafe.Sizeof(entry{}) + header; got > 576 {
+		t.Errorf("an entry needs %d bytes, more than the class of 576", got)
 	}
 }

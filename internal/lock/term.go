@@ -38,15 +38,15 @@ type term struct {
 	watch  bool          // whether the length is the watchdog's
 
 	mu        sync.Mutex // guards what follows
-	token     int64      // the fencing token, if it is fenced
 	state     termState
-	err       error         // why it is over
-	renewing  time.Duration // the lease for which the clock was told to renew it; 0: it was told not to
 	inside    bool          // its holder is inside the gate, and has to leave it
 	queued    bool          // it may stand in a fair lock's queue
+	uncertain bool          // a request of unknown outcome may still make it the owner
+	token     int64         // the fencing token, if it is fenced
+	err       error         // why it is over
+	renewing  time.Duration // the lease for which the clock was told to renew it; 0: it was told not to
 	longest   time.Duration // lease that was ever asked for, if longer than length
 	stays     stay          // if that is longer than until its release
-	uncertain bool          // a request of unknown outcome may still make it the owner
 
 	nest      // its holds
 	sharing   // of those who read
