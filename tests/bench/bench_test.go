@@ -123,6 +123,30 @@ func TestTheFullRunIsBounded(t *testing.T) {
 	}
 }
 
+// Costs come on top of that.
+func TestCostsTakeFiveMinutes(t *testing.T) {
+	t.Parallel()
+	var all time.Duration
+	for _, c := range costings() {
+		once := 4 * time.Second // to open, fill and end
+		if k, ok := keeperNamed(c.who); ok && !c.timers {
+			switch c.story {
+			case costOfHolds:
+				once += k.window()
+			case costOfWaiters:
+				once += waitingWindow
+			}
+		}
+		if !c.once() {
+			once *= costRuns
+		}
+		all += once
+	}
+	if all > 5*time.Minute {
+		t.Errorf("costs take about %v", all)
+	}
+}
+
 func TestWhatJavaAnswers(t *testing.T) {
 	t.Parallel()
 	r := redisson{job: job{Scenario: scenario{Contended: true, Lock: fairLock}}, self: self{cmd: &exec.Cmd{Process: &os.Process{}}}}

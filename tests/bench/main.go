@@ -16,9 +16,11 @@ import (
 
 func main() {
 	var err error
-	switch job, binary := os.Getenv(jobEnv), os.Getenv(serverEnv); {
+	switch job, costs, binary := os.Getenv(jobEnv), os.Getenv(costsEnv), os.Getenv(serverEnv); {
 	case job != "":
 		err = child(job)
+	case costs != "":
+		err = costChild(costs)
 	case binary != "":
 		err = keepServer(binary)
 	default:
@@ -163,9 +165,12 @@ func measureAll(ctx context.Context, o options, root string) (record, error) {
 		}
 		rec.Results = append(rec.Results, row...)
 	}
+	if rec.Costs, err = b.costs(ctx, o); err != nil {
+		return rec, err
+	}
 	rec.Took = time.Since(began).Round(time.Second).String()
 	fmt.Fprintln(os.Stderr, "took", rec.Took)
-	if len(rec.Results) == 0 {
+	if len(rec.Results)+len(rec.Costs) == 0 {
 		return rec, fmt.Errorf("-only %q matches nothing", o.only)
 	}
 	return rec, nil

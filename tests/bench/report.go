@@ -18,11 +18,6 @@ var notes string
 //go:embed waits.md
 var waits string
 
-// scale is what go test ./scale has printed, which this program does not run.
-//
-//go:embed scale.md
-var scale string
-
 // A record is a whole run, as -json writes it and -from reads it.
 type record struct {
 	Command   string            `json:"command"`
@@ -32,6 +27,7 @@ type record struct {
 	Took      string            `json:"took"`
 	Missing   map[string]string `json:"missing"` // implementation to why it was not measured
 	Results   results           `json:"results"`
+	Costs     []expense         `json:"costs"`
 }
 
 // unavailable are libraries that belong into the comparison and that the build
@@ -74,7 +70,7 @@ func (r record) page() string {
 	b.WriteString("\n## Asking all clients\n\n" + censusLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == attendance }, r.census)
 	r.targets(&b)
-	b.WriteString("\n" + notes + "\n" + waits + "\n" + scale)
+	b.WriteString("\n" + notes + "\n" + waits + "\n" + r.scale())
 	r.failures(&b)
 	return b.String()
 }

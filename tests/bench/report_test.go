@@ -107,10 +107,41 @@ func TestTheTextsOfThePageAreThoseOfThisProgram(t *testing.T) {
 	}
 	for _, want := range []string{
 		inShortLegend, besideLegend, floorLegend, zoneLegend, uncontendedLegend, contendedLegend, processesLegend, farLegend, crowdLegend, fairLegend,
-		readWriteLegend, semaphoreLegend, latchLegend, censusLegend, notes, waits, scale,
+		readWriteLegend, semaphoreLegend, latchLegend, censusLegend, notes, waits,
+		costsLegend, costsOfHoldsLegend, costsOfWaitersLegend, costsOfReadersLegend, costsOfLinksLegend, costsModelLegend, costsClusterLegend,
 	} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("docs/performance.md lacks %q", want)
+		}
+	}
+}
+
+// What did not finish, and what a run has not looked at, is no figure of it.
+func TestThePageSaysWhatIsKnownOfCosts(t *testing.T) {
+	t.Parallel()
+	us, other := keepers[0].name, keepers[1].name
+	r := record{Costs: []expense{
+		{Story: costOfHolds, Who: us, N: fewCosts, Heap: 2000, Timers: 3, ClientCPU: 77},
+		{Story: costOfHolds, Who: us, N: manyCosts, Timed: true, Heap: 2100, Timers: 88, ServerCPU: 1, Began: 2, Opened: 500},
+		{Story: costOfHolds, Who: us, N: manyCosts, Run: 1, Timed: true, DidNotFinish: "no answer", Heap: 99_999},
+		{Story: costOfHolds, Who: other, N: crowdCosts, Timed: true, DidNotFinish: "no answer"},
+		{Story: costOfLinks, Who: serverItself, N: crowdCosts, Timed: true, Publish: 60_000},
+	}}
+	page := r.scale()
+	for _, want := range []string{
+		"| redlatch on rueidis | 1,000 | 2,000 | 0.00 | 0.00 | 3.00 | 0.00 | - | - | - | - | 0.00 |",
+		"| redlatch on rueidis | 100,000 | 2,100 | 0.00 | 0.00 | - | 0.00 | 2.00 | 0.00 | 0.00 | 0.30 | 0.00 |", // 3 s instead of 10
+		"| rueidislock, 1 key | 10,000 | did not finish |",
+		"| redlatch on rueidis | 500 | 0.00 |",
+		"| 10,000 | 0.00 | - | 60,000 | 6.00 |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	for _, bad := range []string{"### Waiters", "### Readers", "99,999", "88", "77", "NaN"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %q:\n%s", bad, page)
 		}
 	}
 }

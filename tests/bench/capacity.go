@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// unitCosts are what the model of very many clients takes for granted: bytes, and microseconds of the server's CPU time.
+type unitCosts struct {
+	hold, connection, subscription float64 // bytes
+	renewal                        float64 // of one hold, in a script for a hundred
+	check                          float64 // that a client library makes of an idle connection
+	message                        float64 // to each that listens
+	answer                         float64 // of one client that is asked what it holds, with all that comes of it
+}
+
+// measuredCosts are rounded from docs/performance.md, whose section Scale shows them beside those of its own run. The checks
+// are those that production.md tells of: 60 µs each second for a client, whose two connections are checked twice.
+var measuredCosts = unitCosts{hold: 190, connection: 38_000, subscription: 240, renewal: 2.7, check: 15, message: 6, answer: 49}
+
+// A plan is what the model is asked about. The holds are spread evenly over the clients, and over the primaries.
+type plan struct {
+	clients, holds int
+	checked        time.Duration // how often a client library checks each idle connection
+}
+
+// What all plans have in common.
+const (
+	renewedEach    = 10 * time.Second // a third of the default WatchdogTimeout
+	inScript       = 100              // holds that one script renews
+	releasedEach   = time.Second      // a lock for which all clients wait
+	askedEach      = refresh          // by somebody who wants to know what all clients hold
+	answersSpread  = 100 * time.Millisecond
+	linksOfClient  = 2
+	halfACore      = 0.5 // what a primary may be busy with all this
+	simulated      = 30 * time.Second
+	checkedUsually = 3 * time.Second / 6 // as rueidis and valkey-go do with the time-outs that their adapters set
+	checkedRarely  = 10 * time.Second / 6
+	maxclients     = 10_000 // of Redis, unless it is set
+)
+
+var plans = []plan{
+	{1_000, 100_000, checkedUsually},
+	{1_000, 1_000_000, checkedUsually},
+	{10_000, 1_000_000, checkedUsually},
+	{10_000, 1_000_000, checkedRarely},
+	{10_000, 10_000_000, checkedRarely},
+	{10_000, 100_000_000, checkedRarely},
+}
+
+// A load is which part of a core something takes of one primary.
+type load struct{ renewals, checks, messages, census float64 }
+
+func (l load) sum() float64 { return l.renewals + l.checks + l.messages + l.census }
+
+// largest names what takes most, in the words of the table.
+func (l load) largest() string {
+	most := max(l.renewals, l.checks, l.messages, l.census)
+	switch most {
+	case l.renewals:
+		return "renewals"
+	case l.checks:
+		return "checks of idle connections"
+	case l.messages:
+		return "messages"
+	default:
+		return "asking all clients"
+	}
+}
+
+// load is what the busiest of so many primaries has: all clients are connected to each, and one has the lock for which
+// all wait, and the questions.
+func (p plan) load(u unitCosts, primaries int) load {
+	each := func(micros float64, period time.Duration) float64 { return micros / 1e6 / period.Seconds() }
+	clients := float64(p.clients)
+	return load{
+		renewals: each(u.renewal*float64(p.holds)/float64(primaries), renewedEach),
+		checks:   each(u.check*linksOfClient*clients, p.checked),
+		messages: each(u.message*clients, releasedEach),
+		census:   each(u.answer*clients, askedEach),
+	}
+}
+
+// primaries is how many it takes until none is busy for more than half of the time. More are of no use if clients cost
+// too much by themselves: then there is one.
+func (p plan) primaries(u unitCosts) int {
+	rest := p.load(u, 1)
+	own := rest.renewals
+	rest.renewals = 0
+	if spare := halfACore - rest.sum(); spare > 0 {
+		return int(math.Ceil(own / spare))
+	}
+	return 1
+}
+
+// A demand is a request of the simulation: the server takes one after the other.
+type demand struct{ at, takes float64 } // seconds
+
+// longestWait simulates half a minute of the busiest primary, and returns how long a request has to wait at most.
+func (p plan) longestWait(u unitCosts, primaries int) time.Duration {
+	chance := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	var all []demand
+	add := func(at, micros float64) { all = append(all, demand{at, micros / 1e6}) }
+	// again adds a request each period, from a chosen moment on.
+	again := func(period time.Duration, micros float64, requests int) {
+		for at := chance.Float64() * period.Seconds(); at < simulated.Seconds(); at += period.Seconds() {
+			for range requests {
+				add(at, micros)
+			}
+		}
+	}
+	each := float64(p.holds) / float64(p.clients) / float64(primaries)
+	for range p.clients {
+		for range linksOfClient {
+			again(p.checked, u.check, 1)
+		}
+		// What a client holds it renews all at once.
+		scripts := int(math.Ceil(each / inScript))
+		again(renewedEach, u.renewal*each/float64(scripts), scripts)
+	}
+	again(releasedEach, u.message*float64(p.clients), 1)
+	for at := 0.0; at < simulated.Seconds(); at += askedEach.Seconds() {
+		for range p.clients {
+			add(at+chance.Float64()*answersSpread.Seconds(), u.answer)
+		}
+	}
+	return wait(all)
+}
+
+// wait returns how long the one has to wait that waits longest, if each is served in its turn.
+func wait(all []demand) time.Duration {
+	slices.SortFunc(all, func(a, b demand) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		default:
+			return 0
+		}
+	})
+	var free, longest float64 // when the server is free
+	for _, d := range all {
+		longest = max(longest, free-d.at)
+		free = max(free, d.at) + d.takes
+	}
+	return time.Duration(longest * float64(time.Second))
+}
+
+// capacityTable is the table of docs/production.md.
+func capacityTable(u unitCosts) string {
+	t := table{head: []string{
+		"clients", "holds in all", "idle connections are checked each", "primaries", "connections of each", "memory of each",
+		"busy with renewals", "with checks", "with messages", "with questions", "longest wait", "the first limit",
+	}}
+	for _, p := range plans {
+		n := p.primaries(u)
+		l := p.load(u, n)
+		links := p.clients * linksOfClient
+		bytes := u.hold*float64(p.holds)/float64(n) + u.connection*float64(links) + u.subscription*float64(p.clients)
+		waits := "grows without end"
+		if l.sum() < 1 {
+			waits = fmt.Sprintf("%d ms", p.longestWait(u, n).Milliseconds())
+		}
+		first := l.largest()
+		if links > maxclients {
+			first = "connections, then " + first
+		}
+		t.add(
+			thousands(float64(p.clients)), thousands(float64(p.holds)), fmt.Sprintf("%.1f s", p.checked.Seconds()), fmt.Sprint(n), thousands(float64(links)),
+			fmt.Sprintf("%.1f GB", bytes/1e9), percent(l.renewals), percent(l.checks), percent(l.messages), percent(l.census), waits, first,
+		)
+	}
+	return t.String()
+}
