@@ -43,7 +43,7 @@ const costWatchdog = 9 * time.Second
 // window is for how long a keeper's renewals are looked at: all that it holds is renewed as often in it.
 func (k keeper) window() time.Duration {
 	const least = 6 * time.Second
-	return (least + k.period - 1) / k.period * k.period
+	return (least + k.period - 1).Truncate(k.period)
 }
 
 // usually is a figure of each second with the keeper's usual period.
