@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -106,6 +107,22 @@ func summary(plan sim.Plan, r *sim.Report) string {
 		plan.Seed, plan.Type, r.Duration.Round(time.Second), r.Scripts, r.Holds, r.Told, r.Excused, r.Lost, r.Late)
 }
 
+// A sum is what was played of a type.
+type sum struct{ seeds, holds, told, excused, scripts, faults int }
+
+func (s *sum) add(r *sim.Report) {
+	s.seeds++
+	s.holds, s.told, s.excused, s.scripts = s.holds+r.Holds, s.told+r.Told, s.excused+r.Excused, s.scripts+r.Scripts
+	for _, n := range r.Struck {
+		s.faults += n
+	}
+}
+
+func (s *sum) String() string {
+	return fmt.Sprintf("%5d seeds, %6d faults, %8d scripts, %7d holds, %6d told of a loss, %6d that a loss of data may have taken",
+		s.seeds, s.faults, s.scripts, s.holds, s.told, s.excused)
+}
+
 // campaign plays random seeds, as many at a time as there are processors.
 func campaign(ctx context.Context, p *player, types []string, long time.Duration, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, long)
@@ -114,6 +131,7 @@ func campaign(ctx context.Context, p *player, types []string, long time.Duration
 	var wrong []error
 	var all sync.WaitGroup
 	played := 0
+	sums := map[string]*sum{}
 	for range runtime.NumCPU() {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -130,6 +148,10 @@ func campaign(ctx context.Context, p *player, types []string, long time.Duration
 				if err == nil {
 					fmt.Fprintln(out, summary(plan, r))
 					err = r.Err()
+					if sums[plan.Type] == nil {
+						sums[plan.Type] = &sum{}
+					}
+					sums[plan.Type].add(r)
 				}
 				if err != nil {
 					err = fmt.Errorf("%w\nto replay it: make sim SEED=%d TYPE=%s, to shrink it: make sim SHRINK=%d TYPE=%s", err, seed, plan.Type, seed, plan.Type)
@@ -141,6 +163,9 @@ func campaign(ctx context.Context, p *player, types []string, long time.Duration
 		})
 	}
 	all.Wait()
+	for _, typ := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Fprintf(out, "%-12s %v\n", typ, sums[typ])
+	}
 	fmt.Fprintf(out, "%d seeds played, %d wrong\n", played, len(wrong))
 	return errors.Join(wrong...)
 }
