@@ -2,8 +2,9 @@
 // of the clients believed meanwhile. What chance decides follows from a seed.
 //
 // A world has three processes of three workers each. They want two objects of one type: lock, nonreentrant, fenced, fair, readwrite,
-// multi, striped, spin, permits (of semaphore.Expirable) or election. They wait, try, acquire again within what they hold, extend, give
-// up and release. For a minute two faults act at a time. Then it is calm, and all that is left has to come right.
+// multi, striped, spin, permits (of semaphore.Expirable), election or group. They wait, try, acquire again within what they hold,
+// extend, give up and release. Or they use what nobody holds: semaphore (which only counts), latch, barrier or limiter. For a minute
+// two faults act at a time. Then it is calm, and all that is left has to come right.
 //
 // The server is the embedded one, with the real scripts. It is called without sockets, so that nothing but fake time passes.
 //
@@ -18,10 +19,12 @@
 //     NOSCRIPT.
 //   - To the data: a restart without any, or with older data; a failover to a replica that lags; one in which the old primary still
 //     answers some processes; eviction; a clock that is set ahead. Only even seeds have these: with an odd one nothing excuses anything.
+//     What nobody holds has none of these faults, as no lease says how long a loss excuses what. Nor are processes killed that use the
+//     semaphore: they would take its permits with them.
 //
 // What cannot be shown here: a process of which the code stands still, too; a client's clock that is stepped, because a bubble of fake
 // time has one clock; a request that is executed twice; a cluster, and slots that move; replicas that are waited for (Acks). Several
-// servers (RedLock), MaxHold, detached holds, force release and Shutdown are not played yet. When its clock is set back, the embedded
+// servers (RedLock), a Redisson client beside ours, MaxHold, detached holds, force release and Shutdown are not played yet. When its clock is set back, the embedded
 // server keeps what is left of a TTL, where Redis makes it longer.
 //
 // # What is checked
@@ -30,6 +33,10 @@
 //     it may have taken away, which their leases bound. Everything else counts.
 //   - A hold that ends by its window ends while the server still has it.
 //   - A hold is told that it is gone only after a loss of data, and so is a release.
+//   - Whoever goes on at a latch does so after all count-downs have begun, and its count fits those that have begun and ended.
+//   - Whoever has met others at a barrier was there at one time with enough of them. No two are told that they were the last one: as
+//     many were the last as the first, but for those who were told nothing.
+//   - In no interval a limiter gives more than its rate.
 //   - Tokens and terms rise, unless data was lost between.
 //   - Whoever waits gets it, once nothing goes wrong any more: all workers end, and then each process can have all of each object.
 //   - At the end nothing is left: no key but those that have to stay, no subscription, no goroutine. Close succeeds.

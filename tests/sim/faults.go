@@ -141,7 +141,7 @@ func (w *world) strikeServer(f fault, until time.Time) {
 		w.failover(s, f, 0, 3*time.Second)
 	case "evict":
 		name := object(f.side % objects)
-		if w.Type == "striped" {
+		if w.Type == "striped" || w.Type == "group" {
 			over := w.lose(f.what, "")
 			s.evict("orders")
 			over()

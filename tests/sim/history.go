@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -19,8 +20,10 @@ type footing struct {
 // could know that it was lost, or died with its process.
 type claim struct {
 	resource string
-	id       string // in the server
-	weight   int    // of the resource's capacity
+	lock     string   // of which the resource is a value; "": it is the resource
+	values   []string // the resources that its hold is of, if they are values
+	id       string   // in the server
+	weight   int      // of the resource's capacity
 	process  int
 	nest     int  // those of one nest count once
 	inner    bool // another of the nest is around it
@@ -162,7 +165,7 @@ func (h *history) told(all []*claim, err *redlatch.LostError, has func(c *claim)
 	defer h.mu.Unlock()
 	h.lost++
 	for _, c := range all {
-		if c.to >= 0 || err.Name != c.resource {
+		if c.to >= 0 || err.Name != cmp.Or(c.lock, c.resource) {
 			continue
 		}
 		now, excused := h.now(), false

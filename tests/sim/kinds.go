@@ -19,6 +19,9 @@ const (
 	tokens   = "redisson_lock_token:" // how the keys begin that number tokens
 )
 
+// groupName is the lock of which the objects are values, if they are those of a group.
+const groupName = "orders"
+
 // A choice is what a worker wants next.
 type choice struct {
 	lock   *redlatch.Lock       // nil: permits
@@ -27,6 +30,7 @@ type choice struct {
 	lease  time.Duration        // 0: the watchdog's
 	nests  bool                 // it can be acquired again, under itself
 	once   bool                 // to acquire it again is refused
+	values []string             // of a group
 }
 
 func (x choice) acquire(ctx context.Context) (*redlatch.Hold, error) {
@@ -48,12 +52,25 @@ type kind struct {
 	capacity int
 	choose   func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice
 	whole    func(c *redlatch.Client, name string) choice // all of a resource
+
+	pace time.Duration // what workers wait for between two times, at most
+
+	// Of a synchronizer that nobody holds: what a worker does with it, and what has to work when nobody else does anything.
+	once func(ctx context.Context, w *world, p *process, name string, own *chance)
+	calm func(ctx context.Context, w *world, p *process, name string) error
 }
 
 // Types are the types that there are, by name.
 func Types() []string {
-	return []string{"lock", "nonreentrant", "fenced", "fair", "readwrite", "multi", "striped", "spin", "permits", "election"}
+	return []string{
+		"lock", "nonreentrant", "fenced", "fair", "readwrite", "multi", "striped", "spin",
+		"permits", "election", "group",
+		"semaphore", "latch", "barrier", "limiter",
+	}
 }
+
+// counts are those of them that nobody holds in the server.
+func counts() []string { return []string{"semaphore", "latch", "barrier", "limiter"} }
 
 func held(lease time.Duration) []redlatch.PlainOption {
 	if lease == 0 {
@@ -82,8 +99,16 @@ func exclusive(lock func(c *redlatch.Client, name string, lease time.Duration, o
 
 func object(n int) string { return fmt.Sprint("orders", n) }
 
-// kindOf returns a type.
+// kindOf returns a type. Those that nobody holds would be called far more often than others.
 func kindOf(name string) kind {
+	k := newKind(name)
+	if k.pace = 60 * time.Millisecond; k.once != nil {
+		k.pace = 600 * time.Millisecond
+	}
+	return k
+}
+
+func newKind(name string) kind {
 	switch name {
 	case "lock":
 		return exclusive(func(c *redlatch.Client, name string, lease time.Duration, own *chance) *redlatch.Lock {
@@ -139,6 +164,16 @@ func kindOf(name string) kind {
 		return readWrite()
 	case "permits":
 		return expirable()
+	case "group":
+		return group()
+	case "semaphore":
+		return counted()
+	case "latch":
+		return latched()
+	case "barrier":
+		return met()
+	case "limiter":
+		return limited()
 	}
 	panic("no type " + name)
 }
@@ -170,6 +205,23 @@ func expirable() kind {
 		whole: func(c *redlatch.Client, name string) choice {
 			return choice{of: semaphore.NewExpirable(c, name, permits), weight: permits}
 		},
+	}
+}
+
+// group is a lock of some values of a group: of one object, or of all.
+func group() kind {
+	of := func(c *redlatch.Client, lease time.Duration, values ...string) choice {
+		return choice{lock: redisson.GroupLock(c, groupName, values, queued(lease)...), values: values, lease: lease, nests: true}
+	}
+	return kind{
+		capacity: 1,
+		choose: func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice {
+			if own.oneIn(2) {
+				return of(c, lease, name)
+			}
+			return of(c, lease, object(0), object(1))
+		},
+		whole: func(c *redlatch.Client, name string) choice { return of(c, 0, name) },
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/commands"
 )
 
@@ -271,11 +272,20 @@ func (s *node) load(c snapshot) {
 	}
 }
 
-// has says whether the lock or semaphore with this name belongs to id now.
-func (s *node) has(name, id string) bool {
+// has says whether the lock or semaphore that is claimed belongs to the claim's id now.
+func (s *node) has(c *claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tickLocked()
+	name, id := c.resource, c.id
+	now := time.Now()
+	at := float64(now.Add(s.skew + time.Duration(float64(now.Sub(s.born))*s.fast)).UnixMilli())
+	if c.lock != "" {
+		field := wire.GroupField(name)
+		expiry, _ := wire.GroupFields(field, id)
+		till, err := strconv.ParseFloat(s.mini.HGet(c.lock, expiry), 64)
+		return err == nil && till > at && s.mini.HGet(c.lock, field) == id
+	}
 	if s.mini.Type(name) == "hash" {
 		return s.mini.HGet(name, id) != "" || s.mini.HGet(name, id+":write") != ""
 	}
@@ -285,8 +295,7 @@ func (s *node) has(name, id string) bool {
 		return false
 	}
 	ends, there := members[string(raw)]
-	now := time.Now()
-	return there && int64(ends) > now.Add(s.skew+time.Duration(float64(now.Sub(s.born))*s.fast)).UnixMilli()
+	return there && ends > at
 }
 
 // keys returns the names of all that is stored.

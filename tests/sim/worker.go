@@ -24,7 +24,7 @@ type process struct {
 // work acquires, holds and releases, over and over, until the trouble ends.
 func (w *world) work(p *process, own *chance) {
 	for w.now() < w.Trouble && p.life.Err() == nil {
-		time.Sleep(own.upTo(60 * time.Millisecond))
+		time.Sleep(own.upTo(w.kind.pace))
 		w.once(p, own)
 	}
 }
@@ -37,6 +37,10 @@ func (w *world) once(p *process, own *chance) {
 		ctx, cancel = context.WithTimeout(ctx, own.upTo(3*time.Second))
 	}
 	defer cancel()
+	if w.kind.once != nil {
+		w.kind.once(ctx, w, p, name, own)
+		return
+	}
 	if w.Type == "election" {
 		call := w.now()
 		err := lead(ctx, p.client, name, func(h *redlatch.Hold) {
@@ -65,7 +69,7 @@ func (w *world) once(p *process, own *chance) {
 		w.unexpected(err)
 		return
 	}
-	c := claim{call: call, weight: x.weight, nest: w.nest(), lease: lease}
+	c := claim{call: call, values: x.values, weight: x.weight, nest: w.nest(), lease: lease}
 	if c.weight == 0 {
 		c.weight = w.kind.capacity
 	}
@@ -141,6 +145,14 @@ func (w *world) has(p *process, h *redlatch.Hold, like *claim) []*claim {
 			c.nest += len(all)
 		}
 		all = append(all, &c)
+		for _, value := range c.values { // each is a claim of its own
+			of := c
+			of.lock, of.resource, of.token = m.Name(), value, 0
+			all = append(all, &of)
+		}
+	}
+	if like.values != nil {
+		all = all[1:]
 	}
 	w.begin(all)
 	if p.life.Err() != nil {
@@ -162,7 +174,7 @@ func (w *world) ends(p *process, h *redlatch.Hold, all []*claim) {
 	}
 	var lost *redlatch.LostError
 	if errors.As(err, &lost) && p.life.Err() == nil {
-		w.told(all, lost, func(c *claim) bool { return w.primary().has(c.resource, c.id) })
+		w.told(all, lost, func(c *claim) bool { return w.primary().has(c) })
 		w.end(all, string(lost.Reason))
 		return
 	}

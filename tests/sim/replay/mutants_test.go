@@ -79,6 +79,36 @@ var mutants = []mutant{
 		"if redis.call('EXISTS', KEYS[1]) == 0 then", "if redis.call('HGET', KEYS[1], 'mode') ~= 'write' then",
 		"readwrite", 20, "beside",
 	},
+	{
+		"values of a group are taken whoever has them", "internal/lua/grouplock.take.lua",
+		"  if holder and holder ~= owner then", "  if holder and holder ~= owner and value == values[1] and #values > 1 then",
+		"group", 20, "beside",
+	},
+	{
+		"a semaphore gives one permit too many", "internal/lua/semaphore.exchange.lua",
+		"if sum + tonumber(ARGV[i]) > tonumber(available) then", "if sum + tonumber(ARGV[i]) > tonumber(available) + 1 then",
+		"semaphore", 20, "beside",
+	},
+	{
+		"a latch counts a replay again", "internal/lua/latch.down.lua",
+		"-- include replay\n", "",
+		"latch", 20, "have counted down",
+	},
+	{
+		"a barrier does not wait for the last one", "internal/lua/barrier.arrive.lua",
+		"if index == 0 then", "if index <= 1 then",
+		"barrier", 20, "were there",
+	},
+	{
+		"a barrier counts a late request in the next generation", "internal/lua/barrier.arrive.lua",
+		"if current ~= generation or index then", "if index then",
+		"barrier", 60, "",
+	},
+	{
+		"a limiter gives one permit too many", "internal/lua/ratelimiter.take.lua",
+		"if n + wanted > free then", "if n + wanted > free + 1 then",
+		"limiter", 20, "in an interval",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.
