@@ -42,6 +42,9 @@ func (h *history) check() {
 			h.failLocked(c.from, "process %d has %s as %s, and that never ends", c.process, c.resource, c.id)
 			continue
 		}
+		if c.most > 0 && c.to-c.from > c.most+10*time.Millisecond {
+			h.failLocked(c.to, "process %d had %s as %s for %v, longer than MaxHold (%v)", c.process, c.resource, c.id, c.to-c.from, c.most)
+		}
 		by[c.resource] = append(by[c.resource], h.spans(c)...)
 	}
 	for _, all := range by {

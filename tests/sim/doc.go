@@ -3,8 +3,9 @@
 //
 // A world has three processes of three workers each. They want two objects of one type: lock, nonreentrant, fenced, fair, readwrite,
 // multi, striped, spin, permits (of semaphore.Expirable), election or group. They wait, try, acquire again within what they hold,
-// extend, give up and release. Or they use what nobody holds: semaphore (which only counts), latch, barrier or limiter. For a minute
-// two faults act at a time. Then it is calm, and all that is left has to come right.
+// extend, give up and release. Some detach what they hold, and another process releases it by its id. Some clients have a MaxHold. Or
+// they use what nobody holds: semaphore (which only counts), latch, barrier or limiter. For a minute two faults act at a time. Then it
+// is calm, and all that is left has to come right.
 //
 // The server is the embedded one, with the real scripts. It is called without sockets, so that nothing but fake time passes.
 //
@@ -14,17 +15,18 @@
 //     replies come when nobody waits for them any more, and messages are lost, late or come twice. The server's clock is up to 2 % fast
 //     or slow.
 //   - To a process: its link is cut, one way or both; it stands still, as far as others see, for longer than a lease; its connections
-//     break; it is killed, and another one begins.
+//     break; it is killed, or shuts down in order, and another one begins.
 //   - To the server, which keeps its data: a restart, CLIENT PAUSE, a clock that is set back, OOM, MISCONF, LOADING, BUSY, READONLY,
 //     NOSCRIPT.
 //   - To the data: a restart without any, or with older data; a failover to a replica that lags; one in which the old primary still
-//     answers some processes; eviction; a clock that is set ahead. Only even seeds have these: with an odd one nothing excuses anything.
-//     What nobody holds has none of these faults, as no lease says how long a loss excuses what. Nor are processes killed that use the
-//     semaphore: they would take its permits with them.
+//     answers some processes; eviction; a clock that is set ahead; a lock that somebody forces. Only even seeds have these: with an odd one
+//     nothing excuses anything.
+//   - What nobody holds has no fault of the last kind, as no lease says how long a loss excuses what. Nor do processes end that use
+//     the semaphore: they would take its permits with them.
 //
 // What cannot be shown here: a process of which the code stands still, too; a client's clock that is stepped, because a bubble of fake
-// time has one clock; a request that is executed twice; a cluster, and slots that move; replicas that are waited for (Acks). Several
-// servers (RedLock), a Redisson client beside ours, MaxHold, detached holds, force release and Shutdown are not played yet. When its clock is set back, the embedded
+// time has one clock; a cluster, and slots that move; replicas that are waited for (Acks). Several servers (RedLock), a Redisson client
+// beside ours, detached permits and requests that are executed twice are not played yet. When its clock is set back, the embedded
 // server keeps what is left of a TTL, where Redis makes it longer.
 //
 // # What is checked
@@ -32,7 +34,9 @@
 //   - No two trust that they have what one may have, or more permits than there are. A loss of data opens a window for the holds that
 //     it may have taken away, which their leases bound. Everything else counts.
 //   - A hold that ends by its window ends while the server still has it.
-//   - A hold is told that it is gone only after a loss of data, and so is a release.
+//   - A hold is told that it is gone only after a loss of data, and so is a release; that it was taken from it, only if somebody did.
+//   - No hold of the watchdog's lasts for longer than MaxHold.
+//   - When Shutdown says that all went well, no hold was cut off by it, and the server has none of those that were released.
 //   - Whoever goes on at a latch does so after all count-downs have begun, and its count fits those that have begun and ended.
 //   - Whoever has met others at a barrier was there at one time with enough of them. No two are told that they were the last one: as
 //     many were the last as the first, but for those who were told nothing.

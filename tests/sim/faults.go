@@ -1,8 +1,12 @@
 package sim
 
 import (
+	"context"
 	"slices"
 	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // lanes is how many faults act at a time. A fault lasts for less than longest.
@@ -25,14 +29,14 @@ type fault struct {
 // Keeping are the faults after which the server still has its data: of one process and its link, and of the server.
 func Keeping() []string {
 	return []string{
-		"cut", "stall", "break", "kill",
+		"cut", "stall", "break", "kill", "shut down",
 		"restart", "pause", "back", "full", "readonly disk", "loading", "busy", "replica", "no script",
 	}
 }
 
 // Losing are those by which the server loses data.
 func Losing() []string {
-	return []string{"wipe", "older", "failover", "split", "evict", "ahead"}
+	return []string{"wipe", "older", "failover", "split", "evict", "ahead", "force"}
 }
 
 // schedule returns the faults of a lane.
@@ -96,6 +100,8 @@ func (w *world) strike(f fault) {
 	case "kill":
 		w.kill(p)
 		w.spawn()
+	case "shut down":
+		w.shutDown(p, f.lasts)
 	default:
 		w.turn <- struct{}{} // one at a time: each is about the server that is the primary then
 		w.strikeServer(f, until)
@@ -154,8 +160,61 @@ func (w *world) strikeServer(f fault, until time.Time) {
 		over := w.lose(f.what, "")
 		s.step(f.lasts)
 		over()
+	case "force":
+		w.force(w.victim(f), object(f.side%objects))
 	default:
 		panic("no fault " + f.what)
+	}
+}
+
+// force takes a lock away, as an administrator does, whoever has it. A permit is given back by its id only.
+func (w *world) force(p *process, name string) {
+	x := w.kind.whole(p.client, name)
+	if x.lock == nil {
+		return
+	}
+	if w.Type == "striped" || w.Type == "group" || w.Type == "multi" {
+		name = "" // others may be taken as well
+	}
+	defer w.lose(forced, name)()
+	ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+	defer cancel()
+	was, err := admin.ForceRelease(ctx, x.lock)
+	w.trace("%s is taken from whoever has it: %t, %v", x.lock.Name(), was, err)
+}
+
+// shutDown ends a process in order, which gives what it holds so much time, and begins another one.
+func (w *world) shutDown(p *process, d time.Duration) {
+	if p.leaves.Swap(true) {
+		return
+	}
+	w.spawn()
+	w.busy.Go(func() {
+		ctx, cancel := context.WithTimeout(bg, d)
+		err := p.client.Shutdown(ctx)
+		cancel()
+		w.trace("process %d has shut down: %v", p.number, err)
+		if err == nil && p.life.Err() == nil {
+			w.nothingLeft(p)
+		}
+		w.mu.Lock()
+		w.living = slices.DeleteFunc(w.living, func(o *process) bool { return o == p })
+		w.mu.Unlock()
+	})
+}
+
+// nothingLeft checks that the server has none of what a process has released, once its client says so. A loss may bring it back.
+func (w *world) nothingLeft(p *process) {
+	time.Sleep(time.Millisecond) // contexts that have ended are noticed
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	for _, c := range w.claims {
+		if c.process == p.number && c.how == redlatch.ErrClosed.Error() && w.Type != "election" { // the term of a leader has no end
+			w.failLocked(w.now(), "process %d has shut down, and still had %s as %s", p.number, c.resource, c.id)
+		}
+		if c.process == p.number && c.how == released && len(w.losses) == 0 && w.primary().has(c) {
+			w.failLocked(w.now(), "process %d has shut down, and the server still has %s as %s", p.number, c.resource, c.id)
+		}
 	}
 }
 

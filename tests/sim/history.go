@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type claim struct {
 	inner    bool // another of the nest is around it
 	token    int64
 	lease    time.Duration
+	most     time.Duration // for which it may last; 0: there is no bound
 	*footing
 
 	call, from, to time.Duration // since the beginning; to is negative while it lasts
@@ -42,6 +44,12 @@ type loss struct {
 	from, to time.Duration
 }
 
+// forced is a loss that somebody asked for, and released how a claim ends that its worker has given back.
+const (
+	forced   = "force"
+	released = "released"
+)
+
 // forever is when a loss ends that has not ended yet.
 const forever = time.Duration(1<<63 - 1)
 
@@ -54,6 +62,9 @@ func (l loss) hits(c *claim, until time.Duration) bool {
 func (l loss) excuses(c *claim) time.Duration {
 	if l.to == forever {
 		return forever
+	}
+	if l.what == forced { // the request may come late
+		return l.to + latest + c.longest
 	}
 	return l.to + c.longest
 }
@@ -173,6 +184,8 @@ func (h *history) told(all []*claim, err *redlatch.LostError, has func(c *claim)
 			excused = excused || l.hits(c, now) && now <= l.excuses(c)
 		}
 		switch {
+		case err.Reason == redlatch.LostRevoked && !slices.ContainsFunc(h.losses, func(l *loss) bool { return l.what == forced && l.hits(c, now) }):
+			h.failLocked(now, "process %d is told that %s as %s was taken from it, and nobody did that", c.process, c.resource, c.id)
 		case excused:
 		case err.Reason == redlatch.LostGone:
 			h.failLocked(now, "process %d is told that %s as %s is gone, and nothing took it away", c.process, c.resource, c.id)

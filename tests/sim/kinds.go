@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -53,7 +54,8 @@ type kind struct {
 	choose   func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice
 	whole    func(c *redlatch.Client, name string) choice // all of a resource
 
-	pace time.Duration // what workers wait for between two times, at most
+	detaches bool          // its holds may be released by their ids
+	pace     time.Duration // what workers wait for between two times, at most
 
 	// Of a synchronizer that nobody holds: what a worker does with it, and what has to work when nobody else does anything.
 	once func(ctx context.Context, w *world, p *process, name string, own *chance)
@@ -102,6 +104,7 @@ func object(n int) string { return fmt.Sprint("orders", n) }
 // kindOf returns a type. Those that nobody holds would be called far more often than others.
 func kindOf(name string) kind {
 	k := newKind(name)
+	k.detaches = slices.Contains([]string{"lock", "nonreentrant", "fenced", "fair", "spin"}, name)
 	if k.pace = 60 * time.Millisecond; k.once != nil {
 		k.pace = 600 * time.Millisecond
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -19,11 +20,13 @@ type process struct {
 	life     context.Context
 	die      context.CancelFunc
 	dead     bool
+	maxHold  time.Duration // 0: none
+	leaves   atomic.Bool   // it shuts down
 }
 
 // work acquires, holds and releases, over and over, until the trouble ends.
 func (w *world) work(p *process, own *chance) {
-	for w.now() < w.Trouble && p.life.Err() == nil {
+	for w.now() < w.Trouble && p.life.Err() == nil && !p.leaves.Load() {
 		time.Sleep(own.upTo(w.kind.pace))
 		w.once(p, own)
 	}
@@ -74,7 +77,7 @@ func (w *world) once(p *process, own *chance) {
 		c.weight = w.kind.capacity
 	}
 	if lease == 0 {
-		c.lease = p.watchdog
+		c.lease, c.most = p.watchdog, p.maxHold
 	}
 	w.hold(p, x, h, c, own, 3)
 }
@@ -101,8 +104,11 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 			w.fail("process %d acquires %s within itself: %v", p.number, h.Name(), err)
 		}
 	}
+	if w.kind.detaches && x.lease > 0 && !c.inner && own.oneIn(8) && w.handOver(h, all, own) {
+		return
+	}
 	w.ends(p, h, all)
-	w.end(all, "released")
+	w.end(all, released)
 	expires := h.Expires()
 	err := h.Release(bg)
 	w.trace("process %d has released %s as %s: %v", p.number, h.Name(), h.ID(), err)
@@ -110,6 +116,29 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 	if errors.As(err, &lost) && lost.Reason == redlatch.LostGone && time.Now().Before(expires) && !w.excused(all) {
 		w.fail("process %d releases %s as %s, and is told that it was gone: nothing took it away", p.number, h.Name(), h.ID())
 	}
+}
+
+// handOver detaches a hold, and has another process release it by its id. Until then, or until the lease is over, it is somebody's.
+func (w *world) handOver(h *redlatch.Hold, all []*claim, own *chance) bool {
+	expires := h.Expires()
+	id, err := h.Detach()
+	if err != nil {
+		return false
+	}
+	defer time.AfterFunc(time.Until(expires), func() { w.end(all, "detached, and its lease is over") }).Stop()
+	time.Sleep(own.upTo(2 * time.Second))
+	living := w.alive()
+	p := living[own.n(len(living))]
+	w.end(all, "handed over")
+	ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+	defer cancel()
+	err = w.kind.whole(p.client, h.Name()).lock.ReleaseID(ctx, id)
+	w.trace("process %d has released %s as %s, which was detached: %v", p.number, h.Name(), id, err)
+	if errors.Is(err, redlatch.ErrNotHeld) && time.Now().Before(expires) && !w.excused(all) {
+		w.fail("process %d releases %s as %s, which was detached, and is told that it was gone: nothing took it away", p.number, h.Name(), id)
+	}
+	_ = h.Release(bg)
+	return true
 }
 
 // unexpected notes an error that no fault explains.

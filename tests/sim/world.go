@@ -131,8 +131,11 @@ func (w *world) spawn() {
 		}
 	}
 	p := &process{number: n, watchdog: time.Duration(1+c.n(8)) * time.Second}
+	if c.oneIn(3) && w.Type != "election" {
+		p.maxHold = time.Second + c.upTo(4*time.Second)
+	}
 	p.link = newLink(c, w.primary(), air, w.trace)
-	client, err := redlatch.New(p.link, redlatch.Config{WatchdogTimeout: p.watchdog, OutageTimeout: 20 * time.Second})
+	client, err := redlatch.New(p.link, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: 20 * time.Second})
 	if err != nil {
 		panic(err)
 	}
@@ -290,7 +293,7 @@ func Standard(seed uint64, typ string) (Plan, error) {
 	faults := Keeping()
 	switch {
 	case typ == "semaphore": // a process that dies takes its permits with it, and nobody says so
-		faults = slices.DeleteFunc(faults, func(what string) bool { return what == "kill" })
+		faults = slices.DeleteFunc(faults, func(what string) bool { return what == "kill" || what == "shut down" })
 	case slices.Contains(counts(), typ): // no lease bounds what a loss may excuse
 	case seed%2 == 0:
 		faults = append(faults, Losing()...)

@@ -109,6 +109,16 @@ var mutants = []mutant{
 		"if n + wanted > free then", "if n + wanted > free + 1 then",
 		"limiter", 20, "in an interval",
 	},
+	{
+		"a hold lasts for twice its MaxHold", "internal/lock/hold.go",
+		"h.boundByMaxHold(d)", "h.boundByMaxHold(2 * d)",
+		"lock", 20, "longer than MaxHold",
+	},
+	{
+		"a shutdown does not wait for what is held", "client.go",
+		"late := c.awaitReleases(ctx)", "var late error",
+		"lock", 40, "and still had",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.
