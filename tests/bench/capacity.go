@@ -21,13 +21,13 @@ type unitCosts struct {
 // are those that production.md tells of: 60 µs each second for a client, whose two connections are checked twice.
 var measuredCosts = unitCosts{hold: 190, connection: 38_000, subscription: 240, renewal: 2.7, check: 15, message: 6, answer: 49}
 
-// A plan is what the model is asked about. The holds are spread evenly over the clients, and over the primaries.
-type plan struct {
+// A fleet is what the model is asked about. The holds are spread evenly over the clients, and over the primaries.
+type fleet struct {
 	clients, holds int
 	checked        time.Duration // how often a client library checks each idle connection
 }
 
-// What all plans have in common.
+// What all fleets have in common.
 const (
 	renewedEach    = 10 * time.Second // a third of the default WatchdogTimeout
 	inScript       = 100              // holds that one script renews
@@ -42,7 +42,7 @@ const (
 	maxclients     = 10_000 // of Redis, unless it is set
 )
 
-var plans = []plan{
+var fleets = []fleet{
 	{1_000, 100_000, checkedUsually},
 	{1_000, 1_000_000, checkedUsually},
 	{10_000, 1_000_000, checkedUsually},
@@ -73,7 +73,7 @@ func (l load) largest() string {
 
 // load is what the busiest of so many primaries has: all clients are connected to each, and one has the lock for which
 // all wait, and the questions.
-func (p plan) load(u unitCosts, primaries int) load {
+func (p fleet) load(u unitCosts, primaries int) load {
 	each := func(micros float64, period time.Duration) float64 { return micros / 1e6 / period.Seconds() }
 	clients := float64(p.clients)
 	return load{
@@ -86,7 +86,7 @@ func (p plan) load(u unitCosts, primaries int) load {
 
 // primaries is how many it takes until none is busy for more than half of the time. More are of no use if clients cost
 // too much by themselves: then there is one.
-func (p plan) primaries(u unitCosts) int {
+func (p fleet) primaries(u unitCosts) int {
 	rest := p.load(u, 1)
 	own := rest.renewals
 	rest.renewals = 0
@@ -100,7 +100,7 @@ func (p plan) primaries(u unitCosts) int {
 type demand struct{ at, takes float64 } // seconds
 
 // longestWait simulates half a minute of the busiest primary, and returns how long a request has to wait at most.
-func (p plan) longestWait(u unitCosts, primaries int) time.Duration {
+func (p fleet) longestWait(u unitCosts, primaries int) time.Duration {
 	chance := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
 	var all []demand
 	add := func(at, micros float64) { all = append(all, demand{at, micros / 1e6}) }
@@ -156,7 +156,7 @@ func capacityTable(u unitCosts) string {
 		"clients", "holds in all", "idle connections are checked each", "primaries", "connections of each", "memory of each",
 		"busy with renewals", "with checks", "with messages", "with questions", "longest wait", "the first limit",
 	}}
-	for _, p := range plans {
+	for _, p := range fleets {
 		n := p.primaries(u)
 		l := p.load(u, n)
 		links := p.clients * linksOfClient

@@ -60,7 +60,7 @@ func TestRequestsWaitForThoseBeforeThem(t *testing.T) {
 // A primary that is to be busy for half of the time at most is not planned to be busier, and one less would be.
 func TestAsManyPrimariesAsItTakes(t *testing.T) {
 	t.Parallel()
-	for _, p := range plans {
+	for _, p := range fleets {
 		n := p.primaries(measuredCosts)
 		if alone := p.load(measuredCosts, 1<<40); alone.sum() >= halfACore {
 			if n != 1 {

@@ -171,15 +171,15 @@ func goroutinesOf(e expense) float64  { return e.Goroutines }
 func serverBytesOf(e expense) float64 { return e.ServerBytes }
 func lostOf(e expense) float64        { return float64(e.Lost) }
 
-func timersOf(e expense) float64 { return known(!e.Timed, e.Timers) }
+func timersOf(e expense) float64 { return onlyIf(!e.Timed, e.Timers) }
 
 // Whoever counts timers takes no times.
-func begunAfter(e expense) float64  { return known(e.Timed, e.Began) }
-func endedAfter(e expense) float64  { return known(e.Timed, e.Ended) }
-func clientCPUOf(e expense) float64 { return known(e.Timed, e.ClientCPU) }
-func serverCPUOf(e expense) float64 { return known(e.Timed, e.ServerCPU) }
+func begunAfter(e expense) float64  { return onlyIf(e.Timed, e.Began) }
+func endedAfter(e expense) float64  { return onlyIf(e.Timed, e.Ended) }
+func clientCPUOf(e expense) float64 { return onlyIf(e.Timed, e.ClientCPU) }
+func serverCPUOf(e expense) float64 { return onlyIf(e.Timed, e.ServerCPU) }
 
-func known(is bool, f float64) float64 {
+func onlyIf(is bool, f float64) float64 {
 	if !is {
 		return math.NaN()
 	}
