@@ -10,7 +10,7 @@ local generation, id, client, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[6]
 local parties, lease_ms = tonumber(ARGV[4]), tonumber(ARGV[5])
 -- include barrier
 -- include barrier.alive
-local index = redis.call('HGET', record, id)
+local index, count = unpack(redis.call('HMGET', record, id, 'arrived'))
 if index and index ~= 'gone' then
   return {'waits', '', tonumber(index)}
 end
@@ -21,16 +21,15 @@ if how then
     return {how, who, tonumber(string.match(string.sub(arrived, at + 1, at + 10), '^%d+'))}
   end
 end
-local current = redis.call('HGET', barrier, 'generation')
+local current, set = unpack(redis.call('HMGET', barrier, 'generation', 'parties'))
 if not current then
-  current = id .. ':1'
+  current, set = id .. ':1', parties
   redis.call('HSET', barrier, 'generation', current, 'parties', parties)
   redis.call('PEXPIRE', barrier, kept)
 end
 if current ~= generation and not how then
   return {'forgotten', current, -1}
 end
-local set = redis.call('HGET', barrier, 'parties')
 if tonumber(set) ~= parties then
   return {'parties', set, -1}
 end
@@ -40,8 +39,9 @@ end
 if broken() then
   return {'current', redis.call('HGET', barrier, 'generation'), -1}
 end
-index = parties - redis.call('HINCRBY', record, 'arrived', 1)
-redis.call('HSET', record, id, index)
+count = (tonumber(count) or 0) + 1
+index = parties - count
+redis.call('HSET', record, 'arrived', count, id, index)
 if index == 0 then
   over('tripped', id)
   return {'tripped', id, 0}

@@ -6,7 +6,7 @@
 -- returns which of these owners had the lock, counted from 1, or 0 if none had it
 local queue, timeouts, alive, allowance = KEYS[2], KEYS[3], KEYS[4], tonumber(ARGV[2])
 -- include fairlock
-local some = redis.call('HRANDFIELD', KEYS[1], 2) -- of a fair lock there is one
+local some = redis.call('HRANDFIELD', KEYS[1], '2') -- of a fair lock there is one
 local holder = #some == 1 and some[1]
 local held, others, nobody = 0, {}, false
 for i = 3, #ARGV do

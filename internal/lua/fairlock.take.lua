@@ -24,10 +24,10 @@ local function poll()
   if (named or redis.call('ZADD', alive, now, client)) ~= 1 then
     redis.call('ZREMRANGEBYSCORE', alive, '-inf', now - silence)
   end
-  redis.call('PEXPIRE', alive, 2 * silence)
+  redis.call('PEXPIRE', alive, '12000') -- twice the silence
 end
 
-local holder, another = unpack(redis.call('HRANDFIELD', KEYS[1], 2))
+local holder, another = unpack(redis.call('HRANDFIELD', KEYS[1], '2'))
 if another then -- it is no fair lock, and perhaps none at all
   -- include fields
 end
@@ -37,17 +37,21 @@ if holder == owner then
   end
   return fencing_token(true)
 end
-local first, tail, score, last, head = redis.call('LINDEX', queue, 0)
+local first, tail, score, last, head = redis.call('LINDEX', queue, '0')
 -- look looks for the end of the queue, and for the scores of the caller and of both ends.
 local function look()
-  tail = redis.call('LINDEX', queue, -1)
+  tail = redis.call('LINDEX', queue, '-1')
   score, last, head = unpack(redis.call('ZMSCORE', timeouts, owner, tail or owner, first or owner))
 end
-look()
+if first then
+  look()
+else
+  redis.call('DEL', queue, timeouts, alive) -- as front does
+end
 local dead -- those who are left in the queue and have to be dropped, if nobody else is
 local whose, at_end, swept = first, tail -- whose turn it is if the lock is free, and if that is the first, the tail
-if holder or first ~= owner then -- or else it is the caller's turn, who lives
-  if first and enqueue then
+if first and (holder or first ~= owner) then -- or else it is the caller's turn, who lives
+  if enqueue then
     poll()
   end
   if not (holder and enqueue and not score and head and finite(head) > now + allowance / 2) then -- or else others see to the front
@@ -55,7 +59,7 @@ if holder or first ~= owner then -- or else it is the caller's turn, who lives
       first, dead = front(enqueue)
     else
       whose, at_end, swept = turn(ARGV[3])
-      first = redis.call('LINDEX', queue, 0)
+      first = redis.call('LINDEX', queue, '0')
     end
     if first then
       look()
@@ -69,7 +73,7 @@ if not holder and (not whose or whose == owner) then
   if first then
     serve(owner, at_end)
   end
-  redis.call('HSET', KEYS[1], owner, 1)
+  redis.call('HSET', KEYS[1], owner, '1')
   redis.call('PEXPIRE', KEYS[1], lease)
   return token
 end

@@ -37,15 +37,15 @@ if whose then
 end
 local token = fencing_token(replay)
 for _, value in ipairs(values) do
-  local was, expiry = others[value], expiry_of(value, owner)
+  local was, expiry, count = others[value], expiry_of(value, owner), count_of(value, owner)
+  local till, holds = unpack(redis.call('HMGET', group, expiry, count))
   if was then
     redis.call('HDEL', group, expiry_of(value, was), count_of(value, was))
   end
-  redis.call('HSET', group, value, owner)
-  redis.call('HSETNX', group, count_of(value, owner), 1)
-  if (finite(redis.call('HGET', group, expiry)) or 0) < now + lease + skew then
-    redis.call('HSET', group, expiry, now + lease + skew)
+  if (finite(till) or 0) < now + lease + skew then
+    till = now + lease + skew
   end
+  redis.call('HSET', group, value, owner, count, holds or '1', expiry, till)
 end
 if redis.call('PTTL', group) < lease then
   redis.call('PEXPIRE', group, lease)

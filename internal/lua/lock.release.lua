@@ -3,11 +3,11 @@
 -- KEYS lock
 -- ARGV owner channel own_subscriptions (no channel: nobody is told)
 -- returns 1 and how many others listen if the lock was the owner's, 0 if it was not
--- include tell
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then -- which fails at a replica, that may lack what its primary has
   return 0
 end
-if ARGV[2] ~= '' then
-  return 1 + tell(ARGV[2], '0', ARGV[3])
+if ARGV[2] == '' then
+  return 1
 end
-return 1
+-- include tell
+return 1 + tell(ARGV[2], '0', ARGV[3])

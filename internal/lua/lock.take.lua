@@ -5,14 +5,18 @@
 -- returns the token, or 1, if the lock is the owner's, else {TTL in ms, field
 -- of the owner}
 local token_key, token_ttl_ms = KEYS[2], ARGV[3]
--- include token
 -- include fields
-if #fields == 0 then
-  local token = fencing_token(false)
-  redis.call('HSET', KEYS[1], ARGV[2], 1)
+if size == 0 then
+  local token = 1
+  if token_key then -- or else what makes one is not even defined, which takes time
+    -- include token
+    token = fencing_token(false)
+  end
+  redis.call('HSET', KEYS[1], ARGV[2], '1')
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
   return token
 end
+-- include token
 local ttl = redis.call('PTTL', KEYS[1])
 if fields[1] ~= ARGV[2] then
   return {ttl, fields[1]}

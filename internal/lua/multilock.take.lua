@@ -18,7 +18,7 @@ for i, key in ipairs(KEYS) do
 end
 for i, key in ipairs(KEYS) do
   if not held[i] then
-    redis.call('HSET', key, ARGV[i + 1], 1)
+    redis.call('HSET', key, ARGV[i + 1], '1')
   end
   if redis.call('PTTL', key) < lease then
     redis.call('PEXPIRE', key, lease)

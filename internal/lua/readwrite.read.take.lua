@@ -9,11 +9,11 @@
 -- include readwrite.holder
 -- include finite
 local lock, owner, keep_ms = KEYS[1], ARGV[2], tonumber(ARGV[1])
-if redis.call('HGET', lock, 'mode') ~= 'read' and redis.call('EXISTS', lock) == 1 then
+local mode, reads = unpack(redis.call('HMGET', lock, 'mode', owner))
+if mode ~= 'read' and redis.call('EXISTS', lock) == 1 then
   return held_by(owner)
 end
-local reads = redis.call('HEXISTS', lock, owner)
-if KEYS[2] and KEYS[2] ~= timeout_key(lock, owner, 1) and reads == 0 then
+if KEYS[2] and KEYS[2] ~= timeout_key(lock, owner, 1) and not reads then
   local now = redis.call('TIME')
   now = now[1] * 1000 + math.floor(now[2] / 1000)
   local first = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -22,15 +22,15 @@ if KEYS[2] and KEYS[2] ~= timeout_key(lock, owner, 1) and reads == 0 then
   end
 end
 local ttl, proof_ms = redis.call('PTTL', lock), left_of(lock, owner, 1)
-if reads == 1 and not proof_ms then
+if reads and not proof_ms then
   return timeout_key(lock, owner, 1)
 end
 if not proof_ms or proof_ms == -2 then
-  redis.call('SET', timeout_key(lock, owner, 1), 1, 'PX', keep_ms) -- first: it is refused if there is no memory, or where no key can be made
+  redis.call('SET', timeout_key(lock, owner, 1), '1', 'PX', keep_ms) -- first: it is refused if there is no memory, or where no key can be made
 elseif proof_ms < keep_ms then
   redis.call('PEXPIRE', timeout_key(lock, owner, 1), keep_ms)
 end
-redis.call('HSET', lock, 'mode', 'read', owner, 1)
+redis.call('HSET', lock, 'mode', 'read', owner, '1')
 if ttl < keep_ms then
   redis.call('PEXPIRE', lock, keep_ms)
 end

@@ -11,12 +11,13 @@
 -- include gone
 -- include tell
 -- include readwrite.longest
-local lock, owner, mode = KEYS[1], ARGV[1], redis.call('HGET', KEYS[1], 'mode')
+local lock, owner = KEYS[1], ARGV[1]
+local mode, wrote, reads = unpack(redis.call('HMGET', lock, 'mode', owner .. ':write', owner))
+wrote, reads = wrote and 1 or 0, reads and 1 or 0
 local counts = count_holds(owner)
 if not counts then
   return too_many()
 end
-local wrote, reads = redis.call('HEXISTS', lock, owner .. ':write'), redis.call('HEXISTS', lock, owner)
 if wrote + reads == 0 and (#KEYS == 1 or mode ~= 'read') then
   return gone()
 end

@@ -9,7 +9,7 @@ local token_key, token_ttl_ms = KEYS[2], ARGV[3]
 local field = ARGV[2] .. ':write'
 if redis.call('EXISTS', KEYS[1]) == 0 then
   local token = fencing_token(false)
-  redis.call('HSET', KEYS[1], 'mode', 'write', field, 1)
+  redis.call('HSET', KEYS[1], 'mode', 'write', field, '1')
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
   return token
 end

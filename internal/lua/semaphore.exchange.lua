@@ -17,14 +17,15 @@ if turn ~= '0' then
     others = math.max(others, 1)
   end
 end
+local granted, sum, available = 0, 0, nil
 if give ~= '0' then
   redis.call('PEXPIRE', session, session_ms) -- what takes memory must not be the first to write
-  redis.call('INCRBY', semaphore, give)
-end
-local granted, sum = 0, 0
-local available = redis.call('GET', semaphore)
-if not available then -- or what is given would have made it
-  return answered(-2147483648)
+  available = redis.call('INCRBY', semaphore, give)
+else
+  available = redis.call('GET', semaphore)
+  if not available then -- or what is given would have made it
+    return answered(-2147483648)
+  end
 end
 if others <= 0 then
   for i = 7, #ARGV do
@@ -39,7 +40,7 @@ if others <= 0 then
 end
 if give ~= '0' then
   -- Redisson throws at a negative number.
-  local told = tell(channel, math.max(0, redis.call('GET', semaphore)), ARGV[6])
+  local told = tell(channel, math.max(0, available - sum), ARGV[6])
   others = ARGV[7] and others or told
 end
 if others > 0 then
