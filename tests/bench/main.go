@@ -158,6 +158,9 @@ func measureAll(ctx context.Context, o options, root string) (record, error) {
 	fmt.Fprintln(os.Stderr, planOf(b.durations, o.runs, func(s scenario, i implementation) bool {
 		return o.only.MatchString(s.Name+"/"+i.name) && rec.Missing[i.name] == ""
 	}))
+	if rec.Share, err = b.share(ctx, o); err != nil {
+		return rec, err
+	}
 	for _, s := range scenarios {
 		row, err := b.alternate(ctx, s, o, rec.Missing)
 		if err != nil {
@@ -170,7 +173,7 @@ func measureAll(ctx context.Context, o options, root string) (record, error) {
 	}
 	rec.Took = time.Since(began).Round(time.Second).String()
 	fmt.Fprintln(os.Stderr, "took", rec.Took)
-	if len(rec.Results)+len(rec.Costs) == 0 {
+	if len(rec.Results)+len(rec.Share)+len(rec.Costs) == 0 {
 		return rec, fmt.Errorf("-only %q matches nothing", o.only)
 	}
 	return rec, nil

@@ -28,6 +28,7 @@ type record struct {
 	Missing   map[string]string `json:"missing"` // implementation to why it was not measured
 	Results   results           `json:"results"`
 	Costs     []expense         `json:"costs"`
+	Share     []shareFigure     `json:"serverShare,omitempty"`
 }
 
 // unavailable are libraries that belong into the comparison and that the build
@@ -69,6 +70,7 @@ func (r record) page() string {
 	r.sections(&b, func(s scenario) bool { return s.Lock == countDown }, r.fanOut)
 	b.WriteString("\n## Asking all clients\n\n" + censusLegend)
 	r.sections(&b, func(s scenario) bool { return s.Lock == attendance }, r.census)
+	r.serverShare(&b)
 	r.targets(&b)
 	b.WriteString("\n" + notes + "\n" + waits + "\n" + r.scale())
 	r.failures(&b)

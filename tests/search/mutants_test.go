@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/tests/internal/redissonlua"
 )
 
 // searches are all that there are.
@@ -104,7 +105,7 @@ func uses(t *testing.T) map[string][]*search {
 		seen := map[string]bool{}
 		for i := range q.asks {
 			name := q.asks[i].script
-			if name == "" || redisson[name] != "" {
+			if name == "" || redissonlua.Scripts[name] != "" {
 				continue
 			}
 			for _, file := range parts(t, name+".lua") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/tests/internal/redissonlua"
 )
 
 const (
@@ -252,7 +253,7 @@ func (q *search) explore(m *machine, load func(name string) *script.Script, most
 func (x *explorer) code(name string) string {
 	source, ok := x.source[name]
 	if !ok {
-		if source, ok = redisson[name]; !ok {
+		if source, ok = redissonlua.Scripts[name]; !ok {
 			source = x.loader(name).Source()
 		}
 		x.source[name] = source

@@ -1,7 +1,9 @@
-package search
+// Package redissonlua has scripts that do what those of a Redisson client do, step by step of its protocol, for tests that
+// let one take part and for the benchmark.
+package redissonlua
 
-// redisson are the scripts of a Redisson client, of its protocol's steps.
-var redisson = map[string]string{
+// Scripts are by what they do: "redisson.take", "redisson.unlock" and so on.
+var Scripts = map[string]string{
 	"redisson.take": `
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
   redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
