@@ -14,11 +14,14 @@ func TestTheKubernetesPageShowsTheManifests(t *testing.T) {
 	}
 	snippets := 0
 	for i, part := range strings.Split(string(text), "```") {
-		snippet, is := strings.CutPrefix(part, "yaml\n# ")
+		snippet, is := strings.CutPrefix(part, "yaml\n")
 		if !is || i%2 == 0 {
 			continue
 		}
 		snippets++
+		if snippet, is = strings.CutPrefix(snippet, "# "); !is {
+			t.Errorf("from which file is\n%s", snippet)
+		}
 		name, snippet, _ := strings.Cut(snippet, "\n")
 		manifest, err := os.ReadFile("../../" + name)
 		if err != nil {
