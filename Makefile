@@ -191,7 +191,7 @@ mutate: .tools/gremlins ## Break the gate, its queue and the clock of renewals, 
 	@scripts/mutate.sh "$(CURDIR)/.tools/gremlins" tools/mutants.txt internal/gate internal/queue internal/renew
 
 .PHONY: bench
-bench: servers ## Measure, beside plain Redis and other libraries. 35 minutes at most. Options: make bench ARGS='...'.
+bench: servers ## Measure, beside plain Redis and other libraries. 30 minutes at most. Options: make bench ARGS='...'.
 	@scripts/etcd.sh
 	@tests/interop/build.sh || echo 'bench: Redisson is not measured' >&2
 	@cd tests && go run ./bench $(ARGS)

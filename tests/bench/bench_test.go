@@ -118,7 +118,7 @@ func TestTheFullRunIsBounded(t *testing.T) {
 	t.Parallel()
 	p := planOf(fullDurations, fullRuns, func(scenario, implementation) bool { return true })
 	t.Log(p)
-	if p.takes+spareTime > mostTime {
+	if p.takes+shareTime+costsTime > mostTime { // of what is spare nothing is used on a quiet machine
 		t.Errorf("a run takes more than %v: %v", mostTime, p)
 	}
 }

@@ -1,7 +1,7 @@
 // Command bench measures redlatch beside other lock libraries and beside plain
 // scripts on the same client, and writes docs/performance.md.
 //
-//	cd tests && go run ./bench                everything, 35 minutes at most
+//	cd tests && go run ./bench                everything, 30 minutes at most
 //	cd tests && go run ./bench -quick         short and coarse, ten minutes
 //	cd tests && go run ./bench -base COMMIT   redlatch only, beside itself as it was: ten minutes
 //

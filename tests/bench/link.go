@@ -65,6 +65,8 @@ func newLink(server string, delay time.Duration) (*link, error) {
 		_ = unix.Close(l.listen)
 		return nil, err
 	}
+	unix.CloseOnExec(l.over[0])
+	unix.CloseOnExec(l.over[1])
 	go l.run()
 	return l, nil
 }
@@ -92,9 +94,10 @@ func listenOn(fd int) (addr string, err error) {
 
 // close ends the link and its connections.
 func (l *link) close() {
-	_ = unix.Close(l.over[1])
+	_, _ = unix.Write(l.over[1], []byte{0}) // to close it might not be noticed: another program may have it, too
 	<-l.ended
 	_ = unix.Close(l.over[0])
+	_ = unix.Close(l.over[1])
 }
 
 // run is the whole life of the thread.

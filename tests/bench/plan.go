@@ -15,6 +15,8 @@ const (
 	etcdTime    = 700 * time.Millisecond // a server of etcd
 	replicaTime = 1500 * time.Millisecond
 	clientsTime = 5 * time.Second // a thousand clients
+	shareTime   = 45 * time.Second
+	costsTime   = 3 * time.Minute // all of them
 )
 
 // A plan is what a run is going to do.
@@ -56,6 +58,6 @@ func (d durations) once(s scenario, i implementation) time.Duration {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("%s, about %v, and up to %v more for those that the machine disturbs",
-		plural(p.measurements, "measurement"), p.takes.Round(time.Second), spareTime)
+	return fmt.Sprintf("%s, about %v, %v for the server's share and what things cost, and up to %v more for those that the machine disturbs",
+		plural(p.measurements, "measurement"), p.takes.Round(time.Second), shareTime+costsTime, spareTime)
 }

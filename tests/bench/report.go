@@ -510,7 +510,7 @@ func processShares(row []measurement) string {
 func (r record) targets(b *strings.Builder) {
 	b.WriteString("\n## What redlatch set out to reach\n\nThe targets are for redlatch on rueidis, unless a line says otherwise. Ratios are taken within each alternation. The\ninterval of their median, in parentheses as above, decides: a target that it spans is *not decided*. For shares and overlaps\nthe worst run decides.\n\n")
 	t := table{head: []string{"", "target", "this run", ""}}
-	for _, v := range r.Results.verdicts() {
+	for _, v := range r.verdicts() {
 		figure := v.Figure
 		if figure == "" {
 			figure = "-"

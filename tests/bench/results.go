@@ -84,9 +84,14 @@ func lessOf(f metric) comparing {
 
 // bestPeer is the peer with the highest median rate in a scenario, or "".
 func (r results) bestPeer(scenario string) string {
+	return r.bestOf(scenario, func(implementation) bool { return true })
+}
+
+// bestOf looks at some of the peers only.
+func (r results) bestOf(scenario string, among func(implementation) bool) string {
 	best, most := "", 0.0
 	for _, i := range implementations {
-		if i.kind != peer {
+		if i.kind != peer || !among(i) {
 			continue
 		}
 		if m := r.median(scenario, i.name, rate); m > most {

@@ -34,6 +34,23 @@ among a command's arguments 0.25, because the server prints it. Those that cost 
   Redisson keeps beside them can go astray.
 `
 
+// verdicts are those of the results, and of the server's share.
+func (r record) verdicts() []verdict {
+	row := func(work string, handOff bool, metric func(shareFigure) float64) []float64 {
+		var all shareRow
+		for _, f := range r.Share {
+			if f.Server == r.Share[0].Server && f.Work == work && f.Who == oursToRun && f.HandOff == handOff {
+				all = append(all, f)
+			}
+		}
+		return all.of(metric)
+	}
+	return append(r.Results.verdicts(),
+		judge("the server's share of a plain pair: commands", bound{value: 7, most: true}, row("plain", false, shareCommands)),
+		judge("the server's share of a plain pair: CPU", bound{value: 4.6, most: true, unit: " µs"}, row("plain", false, shareCPU)),
+		judge("the server's share of a fair hand-off: commands", bound{value: 20, most: true}, row("fair", true, shareCommands)))
+}
+
 // A shareRow are the figures of one row, of pairs or of hand-offs.
 type shareRow []shareFigure
 

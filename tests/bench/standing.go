@@ -57,7 +57,7 @@ func contests() []contest {
 		}
 	}
 	best := func(what, scenario string) {
-		all = append(all, contest{what, func(r results) string { return "the best of the others, " + r.bestPeer(scenario) }, func(r results) []float64 {
+		all = append(all, contest{what + ", beside the quickest library", func(r results) string { return r.bestPeer(scenario) }, func(r results) []float64 {
 			return r.paired(row{scenario, us}, row{scenario, r.bestPeer(scenario)}, ratioOf(rate, rate))
 		}, false})
 	}
@@ -153,7 +153,7 @@ func (r record) beside(b *strings.Builder) {
 	}
 	b.WriteString(besideLegend)
 	lines.list(b, ahead, even, behind)
-	verdicts := slices.DeleteFunc(r.Results.verdicts(), func(v verdict) bool { return v.Met == notMeasured })
+	verdicts := slices.DeleteFunc(r.verdicts(), func(v verdict) bool { return v.Met == notMeasured })
 	count := map[string]int{}
 	for _, v := range verdicts {
 		count[v.Met]++
