@@ -24,7 +24,7 @@ local function poll()
   if (named or redis.call('ZADD', alive, now, client)) ~= 1 then
     redis.call('ZREMRANGEBYSCORE', alive, '-inf', now - silence)
   end
-  redis.call('PEXPIRE', alive, '12000') -- twice the silence
+  redis.call('PEXPIRE', alive, kept)
 end
 
 local holder, another = unpack(redis.call('HRANDFIELD', KEYS[1], '2'))

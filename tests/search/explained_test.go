@@ -18,6 +18,8 @@ var explained = map[string]string{
 	"ratelimiter.rate.luainc: local kept = redis.call('HGET', KEYS[1], 'keepAliveTime'): deleted": "only ratelimiter.set meets one that was kept: TestAnotherRateEndsNoExpire",
 	"token.luainc: elseif ttl < 0 then: negated":                                                  counter,
 	"token.luainc: redis.call('PERSIST', token_key): deleted":                                     counter,
+	"fairlock.luainc: return (3): deleted":                                                        again,
+	"fairlock.take.lua: redis.call('DEL', queue, timeouts, alive): deleted":                       "a release does it, too; what a lost key has left: TestAQueueThatLostOneOfItsKeysRecovers",
 	"fairlock.take.lua: look(): deleted":                                                          "the front is looked at each time, and the chain stays exact, which costs time: " + chain,
 	"fairlock.luainc: tighten(true) (2): deleted":                                                 "the next hand-off makes the chain exact; that a poll does, sooner: " + chain,
 	"fairlock.luainc: if not ours(id) then (2): negated":                                          "the chain stays exact, which costs time: " + chain,
