@@ -150,8 +150,12 @@ func (q *Queue[T]) Batch(most int) (batch []*Waiter[T], nobody <-chan struct{}) 
 	return batch, q.nobody
 }
 
-// BatchLocked returns the first ones in line, up to the first that does not fit.
+// BatchLocked returns the first ones in line, up to the first that does not fit. A nudge from before it has had its effect.
 func (q *Queue[T]) BatchLocked(fits func(w *Waiter[T]) bool) (batch []*Waiter[T]) {
+	select {
+	case <-q.wake:
+	default:
+	}
 	for w := range q.Line.All() {
 		if !fits(w) {
 			break
