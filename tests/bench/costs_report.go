@@ -91,8 +91,12 @@ func (r record) scale() string {
 		title, legend string
 		table
 	}{
-		{"Holds", costsOfHoldsLegend, holds}, {"A client", "", opens}, {"Waiters", costsOfWaitersLegend, waiters}, {"Readers", costsOfReadersLegend, readers},
-		{"Connections and messages", costsOfLinksLegend, links}, {"What the model has", costsModelLegend, r.assumed()},
+		{"Holds", costsOfHoldsLegend, holds},
+		{"A client", "", opens},
+		{"Waiters", costsOfWaitersLegend, waiters},
+		{"Readers", costsOfReadersLegend, readers},
+		{"Connections and messages", costsOfLinksLegend, links},
+		{"What the model has", costsModelLegend, r.assumed()},
 	} {
 		if text := part.text(); text != "" {
 			fmt.Fprintf(&b, "\n### %s\n%s\n%s", part.title, part.legend, text)
