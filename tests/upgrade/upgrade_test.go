@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 const (
 	top   = "../.."         // the folder of the root package, seen from here
 	size  = 3               // of the fleet
-	limit = 2 * time.Minute // for a turn of every worker of a process: who waits longer is forgotten
+	limit = 2 * time.Minute // for a process until each of its workers has had a turn, and again until it has ended
 )
 
 // Both fleets share everything while one replaces the other: nobody is inside with somebody else, and nobody waits for
@@ -33,7 +35,7 @@ const (
 func TestFleetsOfTwoReleasesShareEverything(t *testing.T) {
 	dir := t.TempDir()
 	from := before(t)
-	t.Logf("from %s", from)
+	fmt.Printf("CHOSEN: from %s\n", run(t, top, "git", "log", "-1", "--format=%h, %s", from)) // make shows such a line
 	if err := roll(t, was(t, from, filepath.Join(dir, "tree"), nil), build(t, top, filepath.Join(dir, "this"))); err != nil {
 		t.Error(err)
 	}
@@ -48,7 +50,8 @@ func TestAFleetThatExcludesNobodyIsNoticed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := bytes.Replace(text, []byte("if #fields == 0 then"), []byte("if true then"), 1)
+		// It is the older tree's script, and so the line may be an older one.
+		other := regexp.MustCompile(`(?m)^if (#fields|size) == 0 then$`).ReplaceAll(text, []byte("if true then"))
 		if bytes.Equal(text, other) {
 			t.Fatal("the script has no such line any more")
 		}
@@ -62,20 +65,27 @@ func TestAFleetThatExcludesNobodyIsNoticed(t *testing.T) {
 	}
 }
 
-// before is the last release, or as long as there is none, the commit of UPGRADE_FROM, or the one that is checked out.
+// before is the commit of UPGRADE_FROM, or else the last release before the commit that is checked out. As long as there is none,
+// it is a commit of some weeks ago: with itself a tree always gets along.
 func before(t *testing.T) string {
 	t.Helper()
-	tags := strings.Fields(run(t, top, "git", "tag", "--list", "--merged=HEAD", "--sort=-version:refname", "v[0-9]*"))
-	if len(tags) > 0 {
-		return tags[0]
-	}
 	if from := os.Getenv("UPGRADE_FROM"); from != "" {
 		return from
 	}
-	return "HEAD"
+	tags := run(t, top, "git", "-c", "versionsort.suffix=-", // v1.0.0-rc.1 comes before v1.0.0
+		"tag", "--list", "--merged=HEAD", "--no-contains=HEAD", "--sort=-version:refname", "v[0-9]*")
+	if last, _, _ := strings.Cut(tags, "\n"); last != "" {
+		return last
+	}
+	commit := run(t, top, "git", "rev-list", "--first-parent", "--max-count=1", "--skip=60", "HEAD")
+	if commit == "" {
+		t.Fatal("there is no release before this commit, nor are there 60 commits: UPGRADE_FROM=COMMIT says from where")
+	}
+	return commit
 }
 
-// was builds the peer of this tree with the library of another commit, which change may change.
+// was builds the peer of this tree with the library of another commit, which change may change. If the API was another one there, it
+// builds the peer that the commit has itself.
 func was(t *testing.T, commit, tree string, change func(tree string)) (program string) {
 	t.Helper()
 	if err := os.Mkdir(tree, 0o700); err != nil {
@@ -83,23 +93,55 @@ func was(t *testing.T, commit, tree string, change func(tree string)) (program s
 	}
 	run(t, top, "git", "archive", "--format=tar", "--output="+tree+".tar", commit)
 	run(t, tree, "tar", "-xf", tree+".tar")
-	peer := filepath.Join(tree, "tests", "upgrade", "peer")
-	if err := errors.Join(os.RemoveAll(peer), os.CopyFS(peer, os.DirFS("peer"))); err != nil {
+	peer, own := filepath.Join(tree, "tests", "upgrade", "peer"), tree+".own"
+	hasOne := os.Rename(peer, own) == nil
+	if err := os.CopyFS(peer, os.DirFS("peer")); err != nil {
 		t.Fatal(err)
 	}
 	if change != nil {
 		change(tree)
 	}
-	return build(t, tree, tree+".peer")
+	program = tree + ".peer"
+	err := builds(t, tree, program)
+	if err != nil && hasOne {
+		t.Logf("the older tree's own peer is used, because this tree's does not build there: %v", err)
+		if err := errors.Join(os.RemoveAll(peer), os.Rename(own, peer)); err != nil {
+			t.Fatal(err)
+		}
+		err = builds(t, tree, program)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
 }
 
 func build(t *testing.T, tree, program string) string {
 	t.Helper()
-	run(t, filepath.Join(tree, "tests"), "go", "build", "-buildvcs=false", "-trimpath", "-o", program, "./upgrade/peer")
+	if err := builds(t, tree, program); err != nil {
+		t.Fatal(err)
+	}
 	return program
 }
 
+func builds(t *testing.T, tree, program string) error {
+	t.Helper()
+	_, err := try(t, filepath.Join(tree, "tests"), "go", "build", "-buildvcs=false", "-trimpath", "-o", program, "./upgrade/peer")
+	return err
+}
+
+// run is try of what has to succeed.
 func run(t *testing.T, dir string, words ...string) string {
+	t.Helper()
+	out, err := try(t, dir, words...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// try runs a command, and returns what it printed, without the end of the last line.
+func try(t *testing.T, dir string, words ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	cmd.Dir, cmd.Env = dir, append(cmd.Environ(), "GOWORK=off") // the tests replace our modules by those of their tree
@@ -107,9 +149,9 @@ func run(t *testing.T, dir string, words ...string) string {
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%q: %v: %s", words, err, complaints.String())
+		err = fmt.Errorf("%q: %w: %s", words, err, complaints.String())
 	}
-	return string(out)
+	return strings.TrimSuffix(string(out), "\n"), err
 }
 
 // roll replaces one process after the other, to and fro. A process begins before another one ends, as in a roll-out.
@@ -119,7 +161,11 @@ func roll(t *testing.T, older, newer string) (err error) {
 	var fleet []*member
 	defer func() {
 		for _, m := range fleet {
-			err = errors.Join(err, m.end())
+			if err == nil {
+				err = m.end()
+			} else {
+				err = errors.Join(err, m.kill()) // what the others wait for may never come
+			}
 		}
 	}()
 	programs := slices.Concat(slices.Repeat([]string{older}, size), slices.Repeat([]string{newer}, size), slices.Repeat([]string{older}, size))
@@ -128,10 +174,10 @@ func roll(t *testing.T, older, newer string) (err error) {
 		if err != nil {
 			return err
 		}
-		fleet = append(fleet, m)
 		if err := m.ready(); err != nil {
 			return err
 		}
+		fleet = append(fleet, m)
 		if len(fleet) > size {
 			first := fleet[0]
 			fleet = fleet[1:]
@@ -149,6 +195,7 @@ type member struct {
 	input  io.Closer
 	output *bufio.Reader
 	errors bytes.Buffer
+	late   atomic.Bool // it has taken longer than limit
 }
 
 func begin(program, addr string) (*member, error) {
@@ -166,23 +213,50 @@ func begin(program, addr string) (*member, error) {
 	return m, m.cmd.Start()
 }
 
-// ready waits until each worker of the process has had a turn.
+// hurry ends the process after limit, and has it print first where its goroutines are. What it returns calls that off.
+func (m *member) hurry() (stop func() bool) {
+	return time.AfterFunc(limit, func() {
+		m.late.Store(true)
+		_ = m.cmd.Process.Signal(syscall.SIGQUIT)
+	}).Stop
+}
+
+// ready waits until each worker of the process has had a turn. If it fails, the process has ended.
 func (m *member) ready() error {
-	stuck := time.AfterFunc(limit, func() { _ = m.cmd.Process.Kill() })
-	defer stuck.Stop()
-	if line, err := m.output.ReadString('\n'); line != "ready\n" {
-		return fmt.Errorf("it has ended, or %v have passed, before each worker had a turn: %w", limit, err)
+	defer m.hurry()()
+	if line, _ := m.output.ReadString('\n'); line == "ready\n" {
+		return nil
 	}
-	return nil
+	if err := m.ended(); err != nil {
+		return err
+	}
+	return errors.New("a process has ended by itself")
 }
 
 // end has the process let go of all, and come to its end.
 func (m *member) end() error {
-	stuck := time.AfterFunc(limit, func() { _ = m.cmd.Process.Kill() })
-	defer stuck.Stop()
+	defer m.hurry()()
 	_ = m.input.Close() // one that has failed has closed it
+	return m.ended()
+}
+
+// kill ends the process, and returns what it had failed with before, if it had.
+func (m *member) kill() error {
+	_ = m.cmd.Process.Kill()
+	if err := m.ended(); m.cmd.ProcessState.Exited() {
+		return err
+	}
+	return nil
+}
+
+// ended waits for the end of the process, and returns what was wrong with it.
+func (m *member) ended() error {
 	_, _ = io.Copy(io.Discard, m.output)
-	if err := m.cmd.Wait(); err != nil {
+	err := m.cmd.Wait()
+	if m.late.Load() {
+		return fmt.Errorf("after %v somebody still waits: %s", limit, m.errors.String())
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %s", err, m.errors.String())
 	}
 	return nil
