@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -29,7 +30,9 @@ func (b *Browser) Barriers() []string {
 	if !Value[bool](b, "!!window.axe") {
 		Value[bool](b, b.axe()+"; true")
 	}
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](axeRun, chromedp.EvalAwaitPromise))
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](axeRun, chromedp.EvalAwaitPromise))
 	b.ok(err)
 	return value
 }
