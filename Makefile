@@ -1,6 +1,6 @@
 # Each target says what it does: run `make`.
 #
-# GOWORK is off here, but where it is said: tests, examples and tools replace our modules in their go.mod. A module that is
+# GOWORK is off here, but where it is said: tests and examples replace our modules in their go.mod. A module that is
 # published does not; ALONE builds it with its own go.mod, as its users get it. A recipe line that fails fails the target;
 # nothing is skipped quietly.
 SHELL := bash
@@ -122,7 +122,7 @@ interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs
 # servers, both Redissons, the oldest Go, every line of every script broken, two releases, the last one beside this tree, three systems.
 .PHONY: proof alone oldest-go release-test upgrade-test scale sim-test
 proof: servers .tools/gotest ## Everything that there is, before a release. An hour.
-	@scripts/axe.sh; took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
+	@scripts/axe.sh; scripts/site.sh generator; took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
 	for step in alone interop oldest-go release-test upgrade-test dist-test site-test scale search sim-test campaign cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
@@ -146,7 +146,7 @@ oldest-go: servers .tools/gotest
 release-test: servers .tools/gotest
 	@$(GOTEST) -C tests -label 'make $@' -- -count=1 -timeout 30m ./release
 
-# A fleet of the last release beside one of this tree. Before the first release: make upgrade-test UPGRADE_FROM=COMMIT.
+# A fleet of the last release beside one of this tree. From another commit: make upgrade-test UPGRADE_FROM=COMMIT.
 upgrade-test: servers .tools/gotest
 	@$(GOTEST) -C tests -label 'make $@' -- -count=1 -timeout 15m ./upgrade
 
@@ -264,7 +264,7 @@ servers: ## Put redis-server and valkey-server into .servers/bin, unless they ar
 
 .PHONY: clean
 clean: ## Remove all that make has made, servers and tools included.
-	@rm -rf .servers .tools dist
+	@rm -rf .servers .tools .site dist
 	@find tests -type d -name target -prune -exec rm -rf {} +
 
 # The tools are built at the versions that tools/go.mod names, and again when it changes.

@@ -10,7 +10,7 @@ sum=29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
 good() { printf '%s  %s\n' "$sum" "$1" | sha256sum --check --status 2>/dev/null; }
 
 good .tools/axe/axe.min.js && exit 0
-command -v npm >/dev/null || { echo 'axe: npm not found. Install Node.js.' >&2; exit 1; }
+command -v npm >/dev/null || scripts/apt.sh npm || { echo 'axe: npm not found, and apt-get cannot install it. Install Node.js.' >&2; exit 1; }
 mkdir -p .tools/axe
 work=$(mktemp -d "$PWD/.tools/axe/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -17,8 +17,6 @@ if [ -n "${REDLATCH_CHROMIUM:-}" ]; then
 fi
 good chromium && exit 0
 
-command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || die 'not found'
-install() { DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends chromium >/dev/null; }
-install || { apt-get -qq update && install; } || die 'apt-get cannot install it'
+"$(dirname "$0")/apt.sh" chromium || die 'not found, and apt-get cannot install it'
 good chromium || die "the package's does not run here"
 chromium --version

@@ -15,8 +15,6 @@ die() {
 
 good && exit 0
 
-command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || die 'not found'
-install() { DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends bash bash-completion zsh fish >/dev/null; }
-install || { apt-get -qq update && install; } || die 'apt-get cannot install them'
+"$(dirname "$0")/apt.sh" bash bash-completion zsh fish || die 'not found, and apt-get cannot install them'
 good || die "the packages' are not where they should be"
 printf 'shells: %s, %s\n' "$(zsh --version)" "$(fish --version)"
