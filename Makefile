@@ -243,7 +243,7 @@ fmt: .tools/gofumpt ## Format all Go files.
 	@.tools/gofumpt -w .
 
 .PHONY: release
-release: ## Commit and tag a release of HEAD, beside main: make release VERSION=v1.2.3. Pushes nothing.
+release: .tools/gorelease ## Commit a release on the branch that is checked out, and tag it: make release VERSION=v1.2.3. Pushes nothing.
 	@scripts/release.sh "$(VERSION)" $(PUBLISHED)
 
 # make reads what a target needs as soon as it reads the target.
@@ -277,6 +277,11 @@ clean: ## Remove all that make has made, servers and tools included.
 .tools/nfpm .tools/cyclonedx-gomod .tools/actionlint .tools/helm: tools/dist/go.mod tools/dist/go.sum
 	@echo "build $(@F)"
 	@CGO_ENABLED=0 go build -C tools/dist -trimpath -o "$(CURDIR)/$@" "$$(awk '$$1 ~ /\/$(@F)$$/ { print $$1; exit }' tools/dist/go.mod)"
+
+# What compares the API of a release with the last one's needs other versions than the linters.
+.tools/gorelease: tools/api/go.mod tools/api/go.sum
+	@echo "build $(@F)"
+	@go build -C tools/api -trimpath -o "$(CURDIR)/$@" golang.org/x/exp/cmd/gorelease
 
 .tools/pack: $(wildcard tools/dist/pack/*.go) tools/dist/go.mod tools/dist/go.sum
 	@go build -C tools/dist -trimpath -o "$(CURDIR)/$@" ./pack

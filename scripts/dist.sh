@@ -15,7 +15,7 @@ die() {
 }
 
 version=${1:-}
-[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ && $# -eq 2 ]] || die 'usage: dist.sh VERSION FOLDER, with VERSION such as v0.1.0'
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ && $# -eq 2 ]] || die 'usage: dist.sh VERSION FOLDER, with VERSION such as v0.1.0'
 [ -z "$(git status --porcelain)" ] || die 'what is not committed would not be in it: git status'
 head=$(git rev-parse HEAD)
 for tag in "$version" "cmd/redlatch/$version"; do

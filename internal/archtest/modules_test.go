@@ -37,7 +37,7 @@ var mayRequire = map[string][]string{
 }
 
 // unreleased are the modules that stay in the repository, and may require what they like.
-var unreleased = []string{"examples", "tests", "tools", "tools/dist"}
+var unreleased = []string{"examples", "tests", "tools", "tools/api", "tools/dist"}
 
 func TestModulesRequireWhatTheyMay(t *testing.T) {
 	mods := modules(t)
@@ -74,7 +74,7 @@ func TestModulesRequireWhatTheyMay(t *testing.T) {
 // one another at one version, the last released one, and before there is one, v0.0.0. Those that are not published replace
 // it by what stands beside them. A release changes the version, and none of a commit between.
 func TestModulesRequireOneAnotherAsReleased(t *testing.T) {
-	last := ""
+	last, released := "", versions(t)
 	for dir, mod := range modules(t) {
 		required := map[string]bool{}
 		for _, r := range mod.Require {
@@ -114,8 +114,32 @@ func TestModulesRequireOneAnotherAsReleased(t *testing.T) {
 	}
 }
 
-// released are the versions that release.sh makes, and no commit's.
-var released = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
+// versions are those that release.sh makes and dist.sh takes, and no commit's.
+func versions(t *testing.T) *regexp.Regexp {
+	t.Helper()
+	var said []string
+	for _, script := range []string{"release.sh", "dist.sh"} {
+		text, err := os.ReadFile(filepath.Join(top, "scripts", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pattern := regexp.MustCompile(`\$version =~ (\^\S+\$) `).FindSubmatch(text)
+		if pattern == nil {
+			t.Fatalf("%s does not say any more which versions it takes", script)
+		}
+		said = append(said, string(pattern[1]))
+	}
+	if said[0] != said[1] {
+		t.Errorf("release.sh makes the versions %s, and dist.sh takes %s", said[0], said[1])
+	}
+	all := regexp.MustCompile(said[0])
+	for version, want := range map[string]bool{"v0.0.0": true, "v1.2.3": true, "v1.2.3-rc.1": true, "v0.0.0-20260102030405-0123456789ab": false} {
+		if all.MatchString(version) != want {
+			t.Errorf("release.sh makes the version %s: %v, want %v", version, !want, want)
+		}
+	}
+	return all
+}
 
 // make tests and releases the modules of its list, in which each follows on those that it requires; go.work has those
 // that its users build together.

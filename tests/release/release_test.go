@@ -84,7 +84,7 @@ func repository(t *testing.T) (repo folder, remote string) {
 	repo.run("git", "config", "user.email", "tester@example.com")
 	repo.run("git", "add", "--all")
 	repo.run("git", "commit", "--quiet", "--message=the working tree")
-	repo.run("git", "init", "--quiet", "--bare", remote)
+	repo.run("git", "init", "--quiet", "--bare", "--initial-branch=main", remote)
 	repo.run("git", "remote", "add", "origin", remote)
 	repo.run("git", "push", "--quiet", "origin", "main")
 	return repo, remote
@@ -140,8 +140,8 @@ func TestRelease(t *testing.T) {
 	checkout.env = append(slices.Clip(repo.env), "GOWORK=")
 	checkout.run("go", "build", "./...", "./redlatchgoredis")
 	checkout.run("make", "--no-print-directory", "cross", "SYSTEMS=linux", "PUBLISHED=redlatchgoredis")
-	if _, err := imported(t, env, "redlatchgoredis", "main"); err == nil {
-		t.Error("a change of two modules can be installed before it is released: then something else is tested here")
+	if _, err := imported(t, env, "redlatchgoredis", "main"); err == nil || !strings.Contains(err.Error(), "undefined: redlatch.New2") {
+		t.Errorf("a change of two modules, which is not released yet, is installed: %v", err)
 	}
 
 	release(repo, second)
@@ -164,11 +164,22 @@ func release(repo folder, version string) {
 	if got, want := repo.run("git", "rev-parse", "main"), repo.run("git", "rev-parse", version+"^{commit}"); got != want {
 		repo.Errorf("main is %s, and the release %s", got, want)
 	}
-	push := strings.Fields(said[len(said)-1])
-	if push[0] != "git" {
-		repo.Fatalf("release.sh does not say how to push, but %q", said)
+	var pushes [][]string
+	for _, line := range said {
+		if strings.HasPrefix(line, "git push ") {
+			pushes = append(pushes, strings.Fields(line))
+		}
 	}
-	repo.run(push[0], push[1:]...)
+	// GitHub builds a release if it gets three tags at most at a time.
+	if len(pushes) != 2 || len(pushes[0]) > 8 || !slices.Contains(pushes[0], version) {
+		repo.Fatalf("release.sh does not say how to push the root module's tag, and then the others, but\n%s", strings.Join(said, "\n"))
+	}
+	for _, push := range pushes {
+		repo.run(push[0], push[1:]...)
+	}
+	if got, want := repo.run("git", "ls-remote", "--refs", "origin"), repo.run("git", "show-ref", "--heads", "--tags"); strings.Count(got, "\n") != strings.Count(want, "\n") {
+		repo.Errorf("the remote has\n%swant\n%s", got, want)
+	}
 	if got := strings.Fields(repo.run("git", "tag", "--points-at=main")); len(got) != len(programs)+1 {
 		repo.Errorf("%q are released, and there are programs for %d modules and the command", got, len(programs))
 	}
@@ -334,9 +345,23 @@ func refuses(repo folder) {
 	repo.Helper()
 	want := func(pattern, name string, args ...string) {
 		repo.Helper()
+		before := repo.run("git", "show-ref")
 		if _, err := repo.try(name, args...); err == nil || !regexp.MustCompile(pattern).MatchString(err.Error()) {
 			repo.Errorf("%s %q: %v; want a refusal: %s", name, args, err, pattern)
 		}
+		if after := repo.run("git", "show-ref"); after != before {
+			repo.Errorf("%s %q was refused, and left\n%swhere there was\n%s", name, args, after, before)
+		}
+	}
+	commit := func(message string) {
+		repo.Helper()
+		repo.run("git", "commit", "--quiet", "--all", "--message="+message)
+		repo.run("git", "push", "--quiet", "origin", "main")
+	}
+	undo := func() {
+		repo.Helper()
+		repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
+		repo.run("git", "push", "--quiet", "--force", "origin", "main")
 	}
 	repo.run("scripts/releasable.sh")
 	want("there is a tag "+second, "make", "release", "VERSION="+second)
@@ -350,21 +375,64 @@ func refuses(repo folder) {
 	want(`redlatchgoredis/v0.99.3 must not be published:\n  it requires `+ours+` `+second, "scripts/releasable.sh")
 	repo.run("git", "tag", "--delete", "redlatchgoredis/v0.99.3")
 
+	// A commit that the remote has not, and so the remote could have another one.
+	repo.run("git", "commit", "--quiet", "--allow-empty", "--message=not pushed")
+	want("origin's main is not HEAD", "make", "release", "VERSION=v0.99.3")
+	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
+
+	// A patch that takes away what users have compiled.
+	repo.run("git", "rm", "--quiet", "new.go", "redlatchgoredis/new.go")
+	commit("an API that is gone")
+	want(`(?s)incompatible changes.*New2: removed.*a patch release must not break`, "make", "release", "VERSION=v0.99.3")
+	undo()
+
+	// What go vet finds.
+	repo.write("new.go", "package redlatch\n\n// New2 is new.\nfunc New2() int { return two }\n")
+	commit("what does not compile")
+	want(`go vet: .*(?s:.*)undefined: two`, "make", "release", "VERSION=v0.99.3")
+	undo()
+
 	// A replacement.
 	repo.run("go", "mod", "edit", "-replace=github.com/redis/go-redis/v9=../fork", "redlatchgoredis/go.mod")
 	want("not committed", "make", "release", "VERSION=v0.99.4")
-	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
+	repo.run("git", "reset", "--quiet", "--hard")
 	repo.run("go", "mod", "edit", "-replace=example.com/unused=../fork", "redlatchgoredis/go.mod")
-	repo.run("git", "commit", "--quiet", "--all", "--message=a fork")
+	commit("a fork")
 	want(`redlatchgoredis/v0.99.4 must not be published:\n  it replaces modules`, "make", "release", "VERSION=v0.99.4")
-	if got := repo.run("git", "tag", "--list", "*v0.99.4"); got != "" {
-		repo.Errorf("it was refused, and there are the tags %s", got)
-	}
-	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
+	undo()
 	repo.run("go", "mod", "edit", "-require=example.com/library@v1.0.0", "go.mod")
 	repo.run("git", "commit", "--quiet", "--all", "--message=a requirement")
 	repo.run("git", "tag", "v0.99.5")
 	want(`v0.99.5 must not be published:\n  the root module requires example.com/library`, "scripts/releasable.sh", "v0.99.5")
+}
+
+// As long as nothing is released, the quickstart says how to do without a release, and its program can be built so.
+func TestQuickstartBeforeTheFirstRelease(t *testing.T) {
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(top, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	lines := regexp.MustCompile("(?s)\n## Before the first release\n.*?```sh\n(.*?)```").FindStringSubmatch(read("docs/quickstart.md"))
+	// The commit before the release gives its section of the changelog a version, and the release gives go.mod one.
+	before := strings.Contains(read("redlatchgoredis/go.mod"), ours+" v0.0.0\n") && strings.Contains(read("CHANGELOG.md"), "\n## Unreleased\n")
+	if shown := lines != nil; shown != before {
+		t.Fatalf("the quickstart says what to do before the first release: %v, want %v", shown, before)
+	}
+	if !before {
+		return
+	}
+	_, remote := repository(t)
+	user := folder{t, t.TempDir(), append(users(t, remote), "GOWORK=")}
+	user.run("bash", "-euc", lines[1])
+	user.dir = filepath.Join(user.dir, "shop")
+	for _, name := range []string{"main.go", "main_test.go"} {
+		user.write(name, read("examples/quickstart/"+name))
+	}
+	user.run("go", "vet", ".")
 }
 
 // What README shows first works in a clone.
