@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what users install twice, in different folders, and wants the same bytes. Then it uses it as they do: it installs
+# Makes a release of the working tree, builds what users install of it twice, in different folders, and wants the same bytes. Then it uses it as they do: it installs
 # the deb in a root that has nothing else, and runs a command under a lock from there, and again from the image. It validates
 # the units, the manifests and the chart. make dist-test runs it, as root.
 #
@@ -20,8 +20,7 @@ for tool in umoci:umoci skopeo:skopeo runc:runc rpm:rpm systemd-analyze:systemd 
 	command -v "${tool%:*}" >/dev/null || missing+=("${tool#*:}")
 done
 if [ "${#missing[@]}" -gt 0 ]; then
-	install() { DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
-	command -v apt-get >/dev/null && { install || { apt-get -qq update && install; }; } || die "install ${missing[*]}"
+	scripts/apt.sh "${missing[@]}" || die "install ${missing[*]}"
 fi
 # A package that has the schemas of Kubernetes 1.37 in it.
 schemas=$PWD/.tools/kubernetes-validate-1.37.0
@@ -47,37 +46,53 @@ finish() {
 }
 trap finish EXIT
 
-# What is built is a commit of the working tree, in a repository of its own. So this also proves what is not committed yet.
-git clone --quiet . "$work/one"
+# What is built is a release of the working tree, in a repository of its own. So this also proves what is not committed yet.
+git clone --quiet --no-tags . "$work/one"
+git -C "$work/one" remote remove origin # to which the release would have to go
+git -C "$work/one" switch --quiet --force-create release
 git -C "$work/one" rm -rq --ignore-unmatch .
 git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' name; do
 	if [ -e "$name" ]; then printf '%s\0' "$name"; fi
 done | tar --null --no-recursion -T - -cf - | tar -C "$work/one" -xf -
+for setting in user.name=test user.email=test@example.com commit.gpgSign=false tag.gpgSign=false; do
+	git -C "$work/one" config "${setting%%=*}" "${setting#*=}"
+done
 git -C "$work/one" add --all
-git -C "$work/one" -c user.name=test -c user.email=test@example.com commit --quiet --no-gpg-sign --allow-empty --message 'the working tree'
+git -C "$work/one" commit --quiet --allow-empty --message 'the working tree'
+make --no-print-directory -C "$work/one" release VERSION="$version" >"$work/said" || die "$(cat "$work/said")"
 git clone --quiet "$work/one" "$work/another folder"
+git clone --quiet "$work/one" "$work/no release"
+git -C "$work/no release" checkout --quiet --detach HEAD^
 for clone in one 'another folder'; do
-	mkdir "$work/$clone/.tools"
+	mkdir -p "$work/$clone/.tools"
 	ln -s "$tools"/{pack,nfpm,cyclonedx-gomod} "$work/$clone/.tools"
 done
 
+# GitHub builds when it has the root module's tag and no other.
+git -C "$work/another folder" tag --list '*/*' | xargs git -C "$work/another folder" tag --delete >/dev/null
 "$work/one/scripts/dist.sh" "$version" "$work/dist"
 (cd / && umask 077 && TMPDIR=$work TZ=Asia/Tokyo LC_ALL=C.UTF-8 "$work/another folder/scripts/dist.sh" "$version" "$work/dist2" >/dev/null)
 diff -r "$work/dist" "$work/dist2" || die 'two builds differ'
 (cd "$work/dist" && sha256sum --check --quiet SHA256SUMS)
 
 # The packages of those came from one cache. One program is compiled with none, in a folder of another name.
-git -C "$work/another folder" tag "cmd/redlatch/$version"
+git -C "$work/another folder" fetch --quiet --tags
 (
-	mkdir "$work/mod"
-	"$work/another folder/scripts/modfile.sh" cmd/redlatch "$work/mod"
 	cd "$work/another folder/cmd/redlatch"
-	export GOCACHE=$work/cache GOWORK=off GOFLAGS="-mod=readonly '-modfile=$work/mod/go.mod'" CGO_ENABLED=0 GOOS=linux GOARCH=arm64
+	export GIT_CONFIG_COUNT=1 "GIT_CONFIG_KEY_0=url.file://$work/one.insteadOf" GIT_CONFIG_VALUE_0=https://github.com/redlatch/redlatch
+	GOPROXY=file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)
+	export GOPROXY GOCACHE=$work/cache GOMODCACHE=$work/modules GONOPROXY=github.com/redlatch/redlatch GONOSUMDB=github.com/redlatch/redlatch
+	export GOWORK=off GOFLAGS='-mod=readonly -modcacherw' CGO_ENABLED=0 GOOS=linux GOARCH=arm64
 	go build -trimpath -buildvcs=true -ldflags='-s -w -buildid=' -o "$work/compiled" .
 )
 tar -xOzf "$work/dist/redlatch_${number}_linux_arm64.tar.gz" "redlatch_${number}_linux_arm64/redlatch" | cmp - "$work/compiled" || die 'a build without a cache differs'
-rm -rf "$work/cache"
+rm -rf "$work/cache" "$work/modules"
 say 'two builds have the same bytes'
+
+# A commit that is no release can be built, too, with the modules beside the command.
+"$work/no release/scripts/dist.sh" v0.0.2 "$work/program" program
+said=$("$work/program/redlatch" version)
+[[ $said == "redlatch v0.0.2 "* ]] || die "redlatch version of a commit that is no release says: $said"
 cd "$work/dist"
 
 # A dirty tree is refused, and so is a version that is another commit's.
@@ -85,7 +100,7 @@ refused() { if "$work/one/scripts/dist.sh" "$1" "$work/no" >"$work/said" 2>&1 ||
 touch "$work/one/new"
 refused "$version" 'not committed'
 rm "$work/one/new"
-git -C "$work/one" tag "$version" HEAD^
+git -C "$work/one" tag --force "$version" HEAD^ >/dev/null
 refused "$version" 'tag of another commit'
 refused 0.1.0 usage
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# dist.sh VERSION FOLDER makes what users install of the commit that is checked out, into FOLDER: archives for Linux, macOS
+# dist.sh VERSION FOLDER [program] makes what users install of the commit that is checked out, into FOLDER: archives for Linux, macOS
 # and Windows with what each is made of (CycloneDX), deb, rpm, an image, the chart, and SHA256SUMS. VERSION is such as
-# v0.1.0. It makes no tag here and pushes nothing. The tools are in .tools; make dist builds them.
+# v0.1.0. It makes no tag here and pushes nothing. The tools are in .tools; make dist builds them. With the word program it makes no
+# more than the program of this machine.
 #
 # The bytes depend on the commit, VERSION, the version of Go, and the kind of machine that builds. All is built in a clone
-# in another folder: there is the tag by which the go command tells the binary its version, and nothing that is not
-# committed. The time of all files is the commit's.
+# in another folder: there are the tags by which the go command tells the binary its version and finds the other modules, and
+# nothing that is not committed. The time of all files is the commit's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,10 +16,13 @@ die() {
 }
 
 version=${1:-}
-[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ && $# -eq 2 ]] || die 'usage: dist.sh VERSION FOLDER, with VERSION such as v0.1.0'
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ && "$# ${3:-program}" =~ ^[23]\ program$ ]] ||
+	die 'usage: dist.sh VERSION FOLDER [program], with VERSION such as v0.1.0'
 [ -z "$(git status --porcelain)" ] || die 'what is not committed would not be in it: git status'
 head=$(git rev-parse HEAD)
-for tag in "$version" "cmd/redlatch/$version"; do
+# The modules that are in the command. Somebody may have pushed no tag yet but the root module's.
+tags=("$version" "redissonyaml/$version" "redlatchrueidis/$version" "cmd/redlatch/$version")
+for tag in "${tags[@]}"; do
 	tagged=$(git rev-parse -q --verify "refs/tags/$tag^{commit}" || true)
 	[ -z "$tagged" ] || [ "$tagged" = "$head" ] || die "$tag is the tag of another commit: check it out first"
 done
@@ -39,7 +43,7 @@ trap 'rm -rf "$work"' EXIT
 clone=$work/clone
 git clone --quiet --no-checkout . "$clone"
 git -C "$clone" checkout --quiet --detach "$head"
-git -C "$clone" -c tag.gpgSign=false tag --force "cmd/redlatch/$version" >/dev/null
+for tag in "${tags[@]}"; do git -C "$clone" -c tag.gpgSign=false tag --force "$tag" >/dev/null; done
 
 # A release requires our other modules at its version, and gets them from its tags. Any other commit gets those beside it.
 if grep -q "^[[:space:]]*github.com/redlatch/redlatch $version\$" "$clone/cmd/redlatch/go.mod"; then
@@ -63,9 +67,14 @@ mkdir -p "$common/man" "$common/completions"
 	build "$work/redlatch"
 	said=$("$work/redlatch" version)
 	[[ "$said " == "redlatch $version $head "* ]] || die "redlatch version says: $said"
+	[ -z "${3:-}" ] || exit 0
 	for shell in bash zsh fish; do "$work/redlatch" completion "$shell" >"$common/completions/redlatch.$shell"; done
 	cd "$clone/cmd/redlatch" && REDLATCH_MAN=$common/man go test -vet=off -count=1 -run '^TestEachCommandHasAManPage$' . >/dev/null
 )
+if [ -n "${3:-}" ]; then
+	cp "$work/redlatch" "$out/redlatch"
+	exit 0
+fi
 cp "$clone/LICENSE" "$common/LICENSE"
 
 # The licences of all that is linked, on any system, ask to be with it.
