@@ -214,7 +214,7 @@ func run(addr string) (err error) {
 			_, err = meet.Await(meeting)
 		}
 		if meeting.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it has left, and misses nobody
 		}
 		return err
 	}
