@@ -173,7 +173,7 @@ sim: ## Play all types with faults by chance, for ten minutes. To replay: make s
 FOR ?= 8m
 
 .PHONY: campaign
-campaign: servers .tools/gotest ## Play all types with processes that are killed and stopped, on real servers, for eight minutes. Shorter: make campaign FOR=1m.
+campaign: servers .tools/gotest ## Play all types that have holds with processes that are killed and stopped, on real servers, for eight minutes. Shorter: make campaign FOR=1m.
 	@export $(PLAIN) REDLATCH_CAMPAIGN_LENGTH=$(FOR); \
 	$(GOTEST) -C tests -label 'make $@' -- -count=1 -vet=off -parallel 4 -timeout 30m ./sim/campaign
 

@@ -39,13 +39,16 @@ type Worker struct {
 func (f *Worker) Work(ctx context.Context, seed uint64) error {
 	f.own = newChance(seed, uint64(10_000+100*f.Process+f.Number))
 	k := kindOf(f.Type)
+	if k.choose == nil {
+		return fmt.Errorf("nobody holds a %s", f.Type)
+	}
 	for ctx.Err() == nil {
 		time.Sleep(f.own.upTo(60 * time.Millisecond))
 		name, call := object(f.own.n(objects)), f.Now()
 		if f.Type == "election" {
 			turn, cancel := context.WithTimeout(ctx, f.own.upTo(5*time.Second))
 			err := lead(turn, f.Client, name, func(h *redlatch.Hold) {
-				f.stay(h, f.claims(h, Line{Call: call, Weight: k.capacity, Lease: f.Watchdog}), f.long())
+				f.stay(h, f.claims(h, Line{Call: call, Weight: k.capacity, Lease: f.Watchdog}, nil), f.long())
 			})
 			cancel()
 			if f.unexpected(err) {
@@ -82,7 +85,7 @@ func (f *Worker) unexpected(err error) bool {
 
 // hold holds, perhaps acquires once more meanwhile, and releases.
 func (f *Worker) hold(ctx context.Context, x choice, h *redlatch.Hold, l Line, deeper int) {
-	all := f.claims(h, l)
+	all := f.claims(h, l, x.values)
 	f.stay(h, all, f.long())
 	if x.nests && deeper > 0 && f.own.oneIn(3) && len(all) > 0 {
 		inner, cancel := context.WithTimeout(h.Context(), time.Second)
@@ -106,8 +109,9 @@ func (f *Worker) long() time.Duration {
 	return f.own.upTo(40 * time.Millisecond)
 }
 
-// claims returns what a hold makes its worker believe: nothing, if it has ended by now.
-func (f *Worker) claims(h *redlatch.Hold, like Line) (all []Line) {
+// claims returns what a hold makes its worker believe: nothing, if it has ended by now. Of a group it has values, each a claim of
+// its own.
+func (f *Worker) claims(h *redlatch.Hold, like Line, values []string) (all []Line) {
 	members := h.Members()
 	if like.Nest == 0 {
 		f.nth += permits + 1
@@ -116,16 +120,23 @@ func (f *Worker) claims(h *redlatch.Hold, like Line) (all []Line) {
 	like.From = f.Now()
 	for i, m := range members {
 		l := like
-		f.nth++
-		l.Process, l.Number = f.Process, f.Number*1_000_000+f.nth
-		l.Resource, l.ID, l.Token = m.Name(), m.ID(), m.Token()
+		l.Process, l.Resource, l.ID, l.Token = f.Process, m.Name(), m.ID(), m.Token()
 		if like.Weight > 1 && kindOf(f.Type).capacity == permits {
 			l.Weight = 1 // each permit is a member
 			l.Nest += i
 		}
-		all = append(all, l)
+		if values == nil {
+			all = append(all, l)
+		}
+		for _, value := range values {
+			l.Resource, l.Token = value, 0
+			all = append(all, l)
+		}
 	}
-	f.nth += len(members)
+	for i := range all {
+		f.nth++
+		all[i].Number = f.Number*1_000_000 + f.nth
+	}
 	if h.Err() != nil { // since From, for all that the worker knows
 		return nil
 	}

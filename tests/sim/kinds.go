@@ -74,6 +74,11 @@ func Types() []string {
 // counts are those of them that nobody holds in the server.
 func counts() []string { return []string{"semaphore", "latch", "barrier", "limiter"} }
 
+// Held are the others. Real processes play only these, because a checker of holds judges them.
+func Held() []string {
+	return slices.DeleteFunc(Types(), func(typ string) bool { return slices.Contains(counts(), typ) })
+}
+
 func held(lease time.Duration) []redlatch.PlainOption {
 	if lease == 0 {
 		return nil

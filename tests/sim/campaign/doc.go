@@ -8,6 +8,8 @@
 // A claim counts from when its worker first found it to be its own until it last did. What a process does before it looks again is not
 // protected, and does not count.
 //
+// The types that nobody holds are not played: semaphore (which only counts), latch, barrier and limiter. Their checks need package sim.
+//
 // What cannot be shown here: a loss of data, Sentinel and Cluster, and processes of Redisson. Package topologies has stories of the first
 // two, and package interop of the third. Keys that are left behind are for package sim.
 package campaign
