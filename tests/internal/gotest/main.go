@@ -66,7 +66,7 @@ func gotest(dir, label string, b budget, args []string) (ok bool, err error) {
 		}
 	}
 	if !ok {
-		fmt.Printf("%s=%s repeats its chance\n", randtest.SeedEnv, seed)
+		fmt.Printf("%s=%s repeats its chance, but for tests that name a variable of their own\n", randtest.SeedEnv, seed)
 	}
 	fmt.Printf("%s: %s in %s; %s", label, plural(len(first.packages), "package"), seconds(time.Since(start)), first.table())
 	few, err := first.tellUnproven(os.Getenv(unprovenFile))
