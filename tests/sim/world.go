@@ -250,7 +250,7 @@ func (w *world) stays(key string) bool {
 func (w *world) holds() int {
 	n := len(w.claims)
 	for _, c := range w.calls.all {
-		if c.worked {
+		if c.worked() {
 			n++
 		}
 	}

@@ -107,7 +107,7 @@ var mutants = []mutant{
 	{
 		"a limiter gives one permit too many", "internal/lua/ratelimiter.take.lua",
 		"if n + wanted > free then", "if n + wanted > free + 1 then",
-		"limiter", 20, "in an interval",
+		"limiter", 20, "are given in",
 	},
 	{
 		"a hold lasts for twice its MaxHold", "internal/lock/hold.go",
