@@ -1,9 +1,13 @@
 package sim
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlatch/redlatch/barrier"
 )
 
 // A checker is only as good as what it refuses: each of these histories has one line that must not be there, or none.
@@ -17,6 +21,14 @@ func TestTheCheckerRefuses(t *testing.T) {
 	}
 	token := func(c *claim, n int64) *claim {
 		c.token = n
+		return c
+	}
+	bound := func(c *claim, most time.Duration) *claim {
+		c.most = most
+		return c
+	}
+	together := func(c *claim, values ...string) *claim {
+		c.values = values
 		return c
 	}
 	for _, test := range []struct {
@@ -37,34 +49,72 @@ func TestTheCheckerRefuses(t *testing.T) {
 		{
 			"a loss, and nobody can know", 1,
 			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 1, 3*s, 5*s)},
-			[]*loss{{"wipe", "", 2 * s, 2 * s}},
+			[]*loss{{what: "wipe", from: 2 * s, to: 2 * s}},
 			"",
 		},
 		{
 			"a loss of something else", 1,
 			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 1, 3*s, 5*s)},
-			[]*loss{{"evict", "b", 2 * s, 2 * s}},
+			[]*loss{{what: "evict", resource: "b", from: 2 * s, to: 2 * s}},
 			"beside process 1",
 		},
 		{
 			"a loss, and it is told too late", 1,
 			[]*claim{one(1, "x", 1, 0, 5*s), one(2, "y", 1, 3*s, 5*s)},
-			[]*loss{{"wipe", "", 2 * s, 2 * s}},
+			[]*loss{{what: "wipe", from: 2 * s, to: 2 * s}},
 			"4.000000 process 1 trusts",
 		},
 		{
 			"a loss before both", 1,
 			[]*claim{one(1, "x", 1, 3*s, 5*s), one(2, "y", 1, 4*s, 5*s)},
-			[]*loss{{"wipe", "", 2 * s, 2 * s}},
+			[]*loss{{what: "wipe", from: 2 * s, to: 2 * s}},
 			"beside process 1",
 		},
+		{
+			"it is forced, and its holder cannot know", 1,
+			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 1, 3*s, 5*s)},
+			[]*loss{{what: forced, resource: "a", least: 1, from: 2 * s, to: 2 * s}},
+			"",
+		},
+		{
+			"it is forced, and it is told too late", 1,
+			[]*claim{one(1, "x", 1, 0, 5*s), one(2, "y", 1, 3*s, 5*s)},
+			[]*loss{{what: forced, resource: "a", least: 1, from: 2 * s, to: 2 * s}},
+			"4.000000 process 1 trusts",
+		},
+		{
+			"it is forced, and the request may come late", 1,
+			[]*claim{one(1, "x", 1, 0, 5*s), one(2, "y", 1, 3*s, 5*s)},
+			[]*loss{{what: forced, resource: "a", least: 1, late: true, from: 2 * s, to: 2 * s}},
+			"",
+		},
+		{
+			"something else is forced", 1,
+			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 1, 3*s, 5*s)},
+			[]*loss{{what: forced, resource: "b", least: 1, from: 2 * s, to: 2 * s}},
+			"beside process 1",
+		},
+		{
+			"a value is forced that is held together with it", 1,
+			[]*claim{together(one(1, "x", 1, 0, 4*s), "a", "b"), one(2, "y", 1, 3*s, 5*s)},
+			[]*loss{{what: forced, resource: "b", least: 1, from: 2 * s, to: 2 * s}},
+			"",
+		},
+		{
+			"a writer is forced, and a reader loses nothing", 10,
+			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 10, 3*s, 5*s)},
+			[]*loss{{what: forced, resource: "a", least: 10, from: 2 * s, to: 2 * s}},
+			"beside process 1",
+		},
+		{"it lasts as long as MaxHold", 1, []*claim{bound(one(1, "x", 1, 0, s), s)}, nil, ""},
+		{"it lasts longer than MaxHold", 1, []*claim{bound(one(1, "x", 1, 0, s+20*time.Millisecond), s)}, nil, "longer than MaxHold"},
 		{"it never ends", 1, []*claim{one(1, "x", 1, 0, -1)}, nil, "never ends"},
 		{"tokens rise", 1, []*claim{token(one(1, "x", 1, 0, s), 7), token(one(2, "y", 1, s, 2*s), 8)}, nil, ""},
 		{"tokens repeat", 1, []*claim{token(one(1, "x", 1, 0, s), 7), token(one(2, "y", 1, s, 2*s), 7)}, nil, "after the token 7"},
 		{
 			"tokens repeat after a loss", 1,
 			[]*claim{token(one(1, "x", 1, 0, s), 7), token(one(2, "y", 1, 2*s, 3*s), 7)},
-			[]*loss{{"wipe", "", s, s}},
+			[]*loss{{what: "wipe", from: s, to: s}},
 			"",
 		},
 	} {
@@ -72,6 +122,57 @@ func TestTheCheckerRefuses(t *testing.T) {
 			h := &history{start: time.Now(), capacity: test.capacity, claims: test.claims, losses: test.losses}
 			h.check()
 			got := strings.Join(h.wrong, "\n")
+			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+				t.Errorf("the checker says %q, want something with %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The checkers of what nobody holds refuse, too: a limiter that gives too much, also over many intervals, and a barrier at which too few
+// have met, or of which two were told that they were the last.
+func TestTheCheckersOfCallsRefuse(t *testing.T) {
+	const s = time.Second
+	late := errors.New("nobody has answered")
+	broken := func(reason barrier.BreakReason) error { return fmt.Errorf("it is: %w", &barrier.BrokenError{Reason: reason}) }
+	at := func(from, to time.Duration, n int, err error) *call { return &call{resource: "a", from: from, to: to, n: n, err: err} }
+	slowly := func(each int) (all []*call) { // over ten seconds, and none of them within an interval
+		for i := range 10 {
+			all = append(all, at(time.Duration(i)*s, time.Duration(i+1)*s, each, nil))
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name  string
+		check func(w *world)
+		calls []*call
+		want  string // nothing: that is right
+	}{
+		{"the rate at once", (*world).checkRate, []*call{at(0, s/10, 3, nil), at(0, s/10, 2, nil)}, ""},
+		{"more than the rate at once", (*world).checkRate, []*call{at(0, s/10, 3, nil), at(0, s/10, 3, nil)}, "6 permits of a"},
+		{"more than the rate, if all had been given", (*world).checkRate, []*call{at(0, s/10, 3, nil), at(0, s/10, 3, late)}, ""},
+		{"as much as the rate allows in slow calls", (*world).checkRate, slowly(rate), ""},
+		{"more than the rate allows in slow calls", (*world).checkRate, slowly(rate + 1), "permits of a"},
+		{"all have met", (*world).checkMeetings, []*call{at(0, s, 2, nil), at(s/2, s, 1, nil), at(s-1, s, 0, nil)}, ""},
+		{"two have met", (*world).checkMeetings, []*call{at(0, s, 2, nil), at(s/2, s, 1, nil), at(s+1, 2*s, 0, nil)}, "at most 2 were there"},
+		{"the third is told nothing", (*world).checkMeetings, []*call{at(0, s/4, 2, late), at(s/2, s, 1, nil), at(s-1, s, 0, nil)}, ""},
+		{"the third has forgotten", (*world).checkMeetings, []*call{at(0, s/4, 2, broken(barrier.BrokenGone)), at(s/2, s, 1, nil), at(s-1, s, 0, nil)}, ""},
+		{
+			"the third is told that they are not to go on", (*world).checkMeetings,
+			[]*call{at(0, s/4, 2, broken(barrier.BrokenLeft)), at(s/2, s, 1, nil), at(s-1, s, 0, nil)},
+			"at most 2 were there",
+		},
+		{
+			"one of three is told that they are not to go on", (*world).checkMeetings,
+			[]*call{at(0, s, 2, broken(barrier.BrokenDead)), at(s/2, s, 1, nil), at(s-1, s, 0, nil)},
+			"only 0 have not been told",
+		},
+		{"two were the last", (*world).checkMeetings, []*call{at(0, s, 2, nil), at(s/2, s, 0, nil), at(s-1, s, 0, nil)}, "so many were the last"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := &world{history: history{start: time.Now()}, calls: calls{all: test.calls}}
+			test.check(w)
+			got := strings.Join(w.wrong, "\n")
 			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 				t.Errorf("the checker says %q, want something with %q", got, test.want)
 			}

@@ -32,15 +32,17 @@
 // # What is checked
 //
 //   - No two trust that they have what one may have, or more permits than there are. A loss of data opens a window for the holds that
-//     it may have taken away, which their leases bound. Everything else counts.
+//     it may have taken away, which their leases bound. A lock that somebody forces does so for those who had just that, and until a
+//     late request may have come, if nobody was told that it was forced. Everything else counts.
 //   - A hold that ends by its window ends while the server still has it.
 //   - A hold is told that it is gone only after a loss of data, and so is a release; that it was taken from it, only if somebody did.
 //   - No hold of the watchdog's lasts for longer than MaxHold.
 //   - When Shutdown says that all went well, no hold was cut off by it, and the server has none of those that were released.
 //   - Whoever goes on at a latch does so after all count-downs have begun, and its count fits those that have begun and ended.
 //   - Whoever has met others at a barrier was there at one time with enough of them. No two are told that they were the last one: as
-//     many were the last as the first, but for those who were told nothing.
-//   - In no interval a limiter gives more than its rate.
+//     many were the last as the first, but for those who were told nothing. Whoever is told that others broke a barrier has been told. In
+//     half of the seeds nobody gives up early at a barrier, so that few are told nothing.
+//   - In no time a limiter gives more than its rate allows.
 //   - Tokens and terms rise, unless data was lost between.
 //   - Whoever waits gets it, once nothing goes wrong any more: all workers end, and then each process can have all of each object.
 //   - At the end nothing is left: no key but those that have to stay, no subscription, no goroutine. Close succeeds.

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -167,19 +168,25 @@ func (w *world) strikeServer(f fault, until time.Time) {
 	}
 }
 
-// force takes a lock away, as an administrator does, whoever has it. A permit is given back by its id only.
+// force takes a lock away, as an administrator does, whoever has it: of a ReadWriteLock only a writer's. A permit is given back by its
+// id only.
 func (w *world) force(p *process, name string) {
 	x := w.kind.whole(p.client, name)
 	if x.lock == nil {
 		return
 	}
-	if w.Type == "striped" || w.Type == "group" || w.Type == "multi" {
-		name = "" // others may be taken as well
+	l := &loss{what: forced, resource: x.lock.Name(), least: w.kind.capacity}
+	switch {
+	case w.Type == "group":
+		l.resource = name // and what is held together with it
+	case strings.Contains(l.resource, ","):
+		l.resource = "" // several locks
 	}
-	defer w.lose(forced, name)()
+	over := w.takes(l)
 	ctx, cancel := context.WithTimeout(bg, 5*time.Second)
 	defer cancel()
 	was, err := admin.ForceRelease(ctx, x.lock)
+	over(err != nil) // without an answer the request may come late
 	w.trace("%s is taken from whoever has it: %t, %v", x.lock.Name(), was, err)
 }
 

@@ -41,6 +41,8 @@ type claim struct {
 type loss struct {
 	what     string
 	resource string // "": all
+	least    int    // the weight of the claims that it may take away
+	late     bool   // what takes them away may still be on its way when it is over
 	from, to time.Duration
 }
 
@@ -55,7 +57,8 @@ const forever = time.Duration(1<<63 - 1)
 
 // hits says whether a loss may have taken c away, which lasts until then.
 func (l loss) hits(c *claim, until time.Duration) bool {
-	return (l.resource == "" || l.resource == c.resource) && c.asked <= l.to && l.from <= until
+	taken := l.resource == "" || l.resource == c.resource || slices.Contains(c.values, l.resource)
+	return taken && c.weight >= l.least && c.asked <= l.to && l.from <= until
 }
 
 // excuses returns how long after the loss c can be taken for its worker's own: nothing confirms it any more.
@@ -63,7 +66,7 @@ func (l loss) excuses(c *claim) time.Duration {
 	if l.to == forever {
 		return forever
 	}
-	if l.what == forced { // the request may come late
+	if l.late {
 		return l.to + latest + c.longest
 	}
 	return l.to + c.longest
@@ -118,16 +121,23 @@ func (h *history) failLocked(at time.Duration, format string, args ...any) {
 	}
 }
 
-// lose notes that a loss begins. The caller calls over when nothing can be lost by it any more.
+// lose notes that a loss of data begins. The caller calls over when nothing can be lost by it any more.
 func (h *history) lose(what, resource string) (over func()) {
+	end := h.takes(&loss{what: what, resource: resource})
+	return func() { end(false) }
+}
+
+// takes notes that a loss begins. The caller calls over when nothing that is claimed later can be lost by it, and says whether what
+// was claimed before may be taken away still.
+func (h *history) takes(l *loss) (over func(late bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := &loss{what: what, resource: resource, from: h.now(), to: forever}
+	l.from, l.to = h.now(), forever
 	h.losses = append(h.losses, l)
-	return func() {
+	return func(late bool) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		l.to = h.now()
+		l.to, l.late = h.now(), late
 	}
 }
 
