@@ -134,8 +134,12 @@ func TestTheCheckerRefuses(t *testing.T) {
 func TestTheCheckersOfCallsRefuse(t *testing.T) {
 	const s = time.Second
 	late := errors.New("nobody has answered")
-	broken := func(reason barrier.BreakReason) error { return fmt.Errorf("it is: %w", &barrier.BrokenError{Reason: reason}) }
-	at := func(from, to time.Duration, n int, err error) *call { return &call{resource: "a", from: from, to: to, n: n, err: err} }
+	broken := func(reason barrier.BreakReason) error {
+		return fmt.Errorf("it is: %w", &barrier.BrokenError{Reason: reason})
+	}
+	at := func(from, to time.Duration, n int, err error) *call {
+		return &call{resource: "a", from: from, to: to, n: n, err: err}
+	}
 	slowly := func(each int) (all []*call) { // over ten seconds, and none of them within an interval
 		for i := range 10 {
 			all = append(all, at(time.Duration(i)*s, time.Duration(i+1)*s, each, nil))

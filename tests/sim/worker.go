@@ -100,6 +100,7 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 		case err == nil:
 			c.inner = true // its trust is that of the outer hold, which was asked for before
 			w.hold(p, x, in, c, own, deeper-1)
+		case p.leaves.Load() && errors.Is(err, redlatch.ErrClosed): // it waits for what is held, and gives nothing more
 		case x.once && !errors.Is(err, redlatch.ErrReentry) && h.Err() == nil:
 			w.fail("process %d acquires %s within itself: %v", p.number, h.Name(), err)
 		}
