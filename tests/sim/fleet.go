@@ -19,6 +19,8 @@ type Line struct {
 	Token                 int64
 	Lease                 time.Duration
 	Call, From, To        time.Duration // a worker trusted it at From, and still at To
+
+	Err string // not a claim, but what must not be: an error that no fault explains
 }
 
 // A Worker is one of a real process: it does what those of a world do.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -35,6 +36,8 @@ type process struct {
 	in     io.Closer
 	way    *faultnet.Proxy
 	read   chan struct{} // closed when all that it wrote is read
+	ended  chan struct{} // closed when it was waited for
+	err    error         // how it ended
 	killed bool
 }
 
@@ -93,14 +96,14 @@ func (c *campaign) begin() {
 		}
 		c.ways, c.addrs = append(c.ways, way), append(c.addrs, addr)
 	}
-	for i := range fleet {
-		c.living = append(c.living, c.spawn(i))
-	}
-	c.Cleanup(func() {
+	c.Cleanup(func() { // also if not all of them can begin
 		for _, p := range c.living {
 			p.kill()
 		}
 	})
+	for i := range fleet {
+		c.living = append(c.living, c.spawn(i))
+	}
 }
 
 // TestTheFleetsCheckerNoticesALoss has a server lose its data behind the back of the checker.
@@ -161,7 +164,7 @@ func (c *campaign) upTo(d time.Duration) time.Duration {
 
 // spawn begins a process, on one of the ways.
 func (c *campaign) spawn(way int) *process {
-	p := &process{number: fleet*c.born + way, way: c.ways[way], read: make(chan struct{})}
+	p := &process{number: fleet*c.born + way, way: c.ways[way], read: make(chan struct{}), ended: make(chan struct{})}
 	c.born++
 	text, err := json.Marshal(role{Type: c.typ, Addr: c.addrs[way], Process: p.number, Seed: c.seed})
 	if err != nil {
@@ -178,7 +181,19 @@ func (c *campaign) spawn(way int) *process {
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		c.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the system ends the child when this thread ends
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			<-p.read // as Wait closes what is read from
+			p.err = p.cmd.Wait()
+		}
+		close(p.ended)
+	}()
+	if err := <-started; err != nil {
 		c.Fatal(err)
 	}
 	go func() {
@@ -190,6 +205,10 @@ func (c *campaign) spawn(way int) *process {
 					c.Error(err)
 				}
 				return
+			}
+			if l.Err != "" {
+				c.Errorf("process %d: %s", l.Process, l.Err)
+				continue
 			}
 			c.mu.Lock()
 			c.lines = append(c.lines, l)
@@ -205,22 +224,21 @@ func (p *process) kill() {
 	}
 	p.killed = true
 	_ = p.cmd.Process.Kill() // fails only if it has ended
-	<-p.read
-	_ = p.cmd.Wait() // it was killed
+	<-p.ended
 }
 
 // await waits until a process has ended by itself: each worker gives up what it waits for, and has to get through what it does.
 func (c *campaign) await(p *process) {
 	select {
-	case <-p.read:
+	case <-p.ended:
 	case <-time.After(locktest.Generous):
 		c.Errorf("process %d does not end", p.number)
 		p.kill()
 		return
 	}
 	p.killed = true
-	if err := p.cmd.Wait(); err != nil {
-		c.Errorf("process %d: %v", p.number, err)
+	if p.err != nil {
+		c.Errorf("process %d: %v", p.number, p.err)
 	}
 }
 

@@ -111,24 +111,15 @@ func (r role) play() error {
 			panic(err)
 		}
 	}
-	failed := make(chan error, workers)
 	var busy sync.WaitGroup
 	for n := range workers {
 		w := sim.Worker{Client: client, Type: r.Type, Process: r.Process, Number: n, Watchdog: watchdog, Now: now, Write: write}
 		busy.Go(func() {
 			if err := w.Work(ctx, r.Seed); err != nil {
-				failed <- err
+				write(sim.Line{Process: r.Process, Err: err.Error()}) // at once: the process may be killed
 			}
 		})
 	}
 	busy.Wait()
-	if err := client.Close(); err != nil {
-		return err
-	}
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return nil
-	}
+	return client.Close()
 }

@@ -23,7 +23,7 @@ func record(t *testing.T, seed uint64, typ string) *sim.Recording {
 	var report *sim.Report
 	synctest.Test(t, func(*testing.T) { report = sim.Play(plan) })
 	if err := report.Err(); err != nil {
-		t.Error(err)
+		t.Errorf("%s, seed %d: %v\nto replay its faults, though perhaps in another order of goroutines: make sim SEED=%d TYPE=%s", typ, seed, err, seed, typ)
 	}
 	return plan.Recording
 }
