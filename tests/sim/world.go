@@ -207,9 +207,12 @@ func (w *world) close() {
 	}
 	time.Sleep(time.Second)
 	s := w.primary()
-	for _, key := range s.keys() {
-		if !w.stays(key) {
-			w.fail("the key %s is left in the server", key)
+	for _, key := range s.snapshot().keys {
+		switch {
+		case !w.stays(key.name):
+			w.fail("the key %s is left in the server", key.name)
+		case key.ttl == 0 && !w.endless(key.name):
+			w.fail("the key %s is left in the server for ever", key.name)
 		}
 	}
 	for _, channel := range s.channels() {
@@ -244,6 +247,20 @@ func (w *world) stays(key string) bool {
 		return strings.Contains(key, "orders")
 	}
 	return false
+}
+
+// endless says whether a key that stays has no end: what numbers tokens, a semaphore's number, a limiter's keys, and a latch that was
+// given up.
+func (w *world) endless(key string) bool {
+	switch w.Type {
+	case "permits", "semaphore":
+		return strings.HasPrefix(key, "orders")
+	case "limiter":
+		return strings.Contains(key, "orders") && !strings.HasPrefix(key, "redlatch_")
+	case "latch":
+		return w.givenUp(key)
+	}
+	return strings.HasPrefix(key, tokens)
 }
 
 // holds returns how many holds there were, or calls that have worked.
