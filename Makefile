@@ -163,7 +163,7 @@ search: .tools/gotest # It keeps in mind all the states that it has seen: not ma
 
 # The checker of the simulation against mutants of the library, and whether a seed is played the same way each time.
 sim-test: .tools/gotest
-	@export $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- $(FRESH) -vet=off -timeout 20m ./sim/replay
+	@export $(PLAIN); $(GOTEST) -C tests -label 'make $@' -- $(FRESH) -vet=off -timeout 40m ./sim/replay
 
 SEED ?=
 SHRINK ?=

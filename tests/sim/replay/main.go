@@ -44,11 +44,23 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	skip := flags.String("skip", "", "numbers of faults to leave out, with commas")
 	less := flags.Bool("shrink", false, "leave out the faults that a violation does not need")
 	long := flags.Duration("for", 10*time.Minute, "how long to play random seeds")
-	dir := flags.String("dir", filepath.Join(os.TempDir(), "redlatch-sim"), "where what is built is kept")
+	dir := flags.String("dir", "", "where what is built is kept; without it in the user's cache")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(*dir, 0o750); err != nil {
+	if *typ != "" { // before much is built
+		if _, err := sim.Standard(0, *typ); err != nil {
+			return err
+		}
+	}
+	if *dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return err
+		}
+		*dir = filepath.Join(cache, "redlatch-sim")
+	}
+	if err := os.MkdirAll(*dir, 0o700); err != nil {
 		return err
 	}
 	file, err := build(*dir)
@@ -123,7 +135,7 @@ func (s *sum) String() string {
 		s.seeds, s.faults, s.scripts, s.holds, s.told, s.excused)
 }
 
-// campaign plays random seeds, as many at a time as there are processors.
+// campaign plays random seeds, as many at a time as there are processors. A play that itself fails ends it.
 func campaign(ctx context.Context, p *player, types []string, long time.Duration, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
@@ -152,6 +164,8 @@ func campaign(ctx context.Context, p *player, types []string, long time.Duration
 						sums[plan.Type] = &sum{}
 					}
 					sums[plan.Type].add(r)
+				} else {
+					cancel()
 				}
 				if err != nil {
 					err = fmt.Errorf("%w\nto replay it: make sim SEED=%d TYPE=%s, to shrink it: make sim SHRINK=%d TYPE=%s", err, seed, plan.Type, seed, plan.Type)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
@@ -26,15 +27,37 @@ type player struct {
 	module  wazero.CompiledModule
 }
 
-// build builds the simulation for that machine. More are arguments of the go command.
+// machine is the folder in that of a player which keeps what the machine has made of the simulation.
+const machine = "machine"
+
+// build builds the simulation for that machine. More are arguments of the go command. What the machine has made of another one is
+// deleted. A play that goes on beside this has read its own.
 func build(dir string, more ...string) (file string, err error) {
-	file = filepath.Join(dir, "sim.wasm")
+	made, err := os.CreateTemp(dir, "sim.*.wasm")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(made.Name()) }() // unless it has its name by then
+	if err := made.Close(); err != nil {
+		return "", err
+	}
+	file = made.Name()
 	cmd := exec.Command("go", append(append([]string{"test", "-c", "-vet=off", "-trimpath", "-o", file}, more...), "github.com/redlatch/redlatch/tests/sim")...)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go test -c: %w\n%s", err, out)
 	}
-	return file, nil
+	code, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, "sim.wasm")
+	if before, err := os.ReadFile(file); err != nil || !bytes.Equal(before, code) {
+		if err := os.RemoveAll(filepath.Join(dir, machine)); err != nil {
+			return "", err
+		}
+	}
+	return file, os.Rename(made.Name(), file)
 }
 
 // load makes a player of what build has built. dir keeps what the machine has made of it.
@@ -43,11 +66,11 @@ func load(ctx context.Context, dir, file string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(dir, "machine"))
+	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(dir, machine))
 	if err != nil {
 		return nil, err
 	}
-	p := &player{runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))}
+	p := &player{runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(true))}
 	if _, err = wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err == nil {
 		p.module, err = p.runtime.CompileModule(ctx, code)
 	}
@@ -62,8 +85,13 @@ func (p *player) close(ctx context.Context) error { return p.runtime.Close(ctx) 
 // look is by how much the clock goes on when it is looked at, in ns.
 const look = 1000
 
+// limit is how long a play may take: a hundred times as long as one does.
+const limit = 5 * time.Minute
+
 // play plays a plan. It may be called by several goroutines.
 func (p *player) play(ctx context.Context, plan sim.Plan) (*sim.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	text, err := json.Marshal(plan)
 	if err != nil {
 		return nil, err
@@ -83,7 +111,7 @@ func (p *player) play(ctx context.Context, plan sim.Plan) (*sim.Report, error) {
 		WithNanosleep(func(d int64) { now += d })
 	m, err := p.runtime.InstantiateModule(ctx, p.module, cfg)
 	if m != nil {
-		defer func() { _ = m.Close(ctx) }()
+		defer func() { _ = m.Close(context.WithoutCancel(ctx)) }()
 	}
 	var exit *sys.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 0) {
