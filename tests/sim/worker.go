@@ -217,7 +217,7 @@ func (w *world) excused(all []*claim) bool {
 	defer w.history.mu.Unlock()
 	for _, c := range all {
 		for _, l := range w.losses {
-			if l.hits(c, w.now()) {
+			if l.hits(c, w.now()) && w.now() <= l.excuses(c) {
 				return true
 			}
 		}
