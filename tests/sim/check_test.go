@@ -3,11 +3,13 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A checker is only as good as what it refuses: each of these histories has one line that must not be there, or none.
@@ -176,6 +178,40 @@ func TestTheCheckersOfCallsRefuse(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := &world{history: history{start: time.Now()}, calls: calls{all: test.calls}}
 			test.check(w)
+			got := strings.Join(w.wrong, "\n")
+			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+				t.Errorf("the checker says %q, want something with %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A latch opens when three have counted it down, each once, whatever its script counts.
+func TestALatchThatOpensTooEarlyIsNoticed(t *testing.T) {
+	executed := func(number, answer int64) driver.Reply {
+		return driver.Reply{Kind: driver.ReplyList, List: []driver.Reply{{Kind: driver.ReplyInt, Int: number}, {Kind: driver.ReplyInt, Int: answer}}}
+	}
+	keys := []string{"a:1", "session"}
+	for _, test := range []struct {
+		name    string
+		numbers []string
+		want    string // nothing: that is right
+	}{
+		{"three count it down", []string{"7", "8", "9"}, ""},
+		{"a request is executed twice, and counted twice", []string{"7", "-7", "9"}, "the latch a:1 has opened, and 2 have counted it down"},
+		{"it opens too late", []string{"6", "7", "8", "9"}, "the latch a:1 has opened, and 4 have counted it down"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := &world{history: history{start: time.Now()}, nodes: []*node{{}}}
+			for i, number := range test.numbers {
+				n, err := strconv.ParseInt(strings.TrimPrefix(number, "-"), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				last := i == len(test.numbers)-1
+				w.nodes[0].latches.down(keys, []string{number, "1000", "channel", "1"}, executed(n, 0), last)
+			}
+			w.checkOpenings()
 			got := strings.Join(w.wrong, "\n")
 			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 				t.Errorf("the checker says %q, want something with %q", got, test.want)

@@ -38,7 +38,8 @@
 //   - A hold is told that it is gone only after a loss of data, and so is a release; that it was taken from it, only if somebody did.
 //   - No hold of the watchdog's lasts for longer than MaxHold.
 //   - When Shutdown says that all went well, no hold was cut off by it, and the server has none of those that were released.
-//   - Whoever goes on at a latch does so after all count-downs have begun, and its count fits those that have begun and ended.
+//   - Whoever goes on at a latch does so after all count-downs have begun, and its count fits those that have begun and ended. The server
+//     tells of it when all of them have been executed, each counted once.
 //   - Whoever has met others at a barrier was there at one time with enough of them. No two are told that they were the last one: as
 //     many were the last as the first, but for those who were told nothing. Whoever is told that others broke a barrier has been told. In
 //     half of the seeds nobody gives up early at a barrier, so that few are told nothing.

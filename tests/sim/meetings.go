@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/semaphore"
@@ -336,6 +339,58 @@ func (w *world) waitAt(p *process, l *latch.Latch, r *round) {
 		w.fail("process %d goes on at the latch %s, and only %d of %d have counted down", p.number, r.name, r.begun, parties)
 	case errors.Is(r.waits.Err(), context.DeadlineExceeded) && r.down == parties && err != nil:
 		w.fail("process %d waits for ever at the latch %s: %v", p.number, r.name, err)
+	}
+}
+
+// openings are the latches of which a server has told that they came to 0, and how many had counted each of them down by then: each
+// once, however often its request was executed. These are not the script's own numbers.
+type openings struct {
+	counted map[string]map[string]int // callers by latch, and by session and number
+	opened  []opening
+}
+
+type opening struct {
+	latch   string
+	counted int
+}
+
+// down notes that a latch was counted down, and whether those who wait were told.
+func (o *openings) down(keys, args []string, r driver.Reply, told bool) {
+	number := strings.TrimPrefix(args[0], "-") // it is sent again
+	latch, request := keys[0], keys[1]+" "+number
+	counts := len(r.List) == 2 && fmt.Sprint(r.List[0].Int) == number && r.List[1].Kind == driver.ReplyInt && r.List[1].Int != 2 // it was set
+	if callers, err := strconv.Atoi(args[3]); err == nil && counts {
+		if o.counted == nil {
+			o.counted = map[string]map[string]int{}
+		}
+		if o.counted[latch] == nil {
+			o.counted[latch] = map[string]int{}
+		}
+		o.counted[latch][request] = callers
+	}
+	if !told {
+		return
+	}
+	sum := 0
+	for _, callers := range o.counted[latch] {
+		sum += callers
+	}
+	o.opened = append(o.opened, opening{latch, sum})
+	delete(o.counted, latch)
+}
+
+// checkOpenings checks that each latch came to 0 when as many had counted it down as it was set to.
+func (w *world) checkOpenings() {
+	for _, s := range w.nodes {
+		for _, o := range s.latches.opened {
+			want := parties
+			if !strings.Contains(o.latch, ":") {
+				want = 2 // in the calm
+			}
+			if o.counted != want {
+				w.failLocked(w.now(), "the latch %s has opened, and %d have counted it down, not %d", o.latch, o.counted, want)
+			}
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ type node struct {
 	dirty     bool // the script that runs has written
 	published []message
 	execs     int
+	latches   openings
 	record    *Record // nil: none is wanted
 }
 
@@ -158,7 +159,11 @@ func (s *node) exec(script *driver.Script, keys, args []string) (driver.Reply, e
 	if err != nil {
 		return driver.Reply{}, driver.ServerError(err.Error(), err)
 	}
-	return reply(v), nil
+	r := reply(v)
+	if script.Name() == "latch.down" {
+		s.latches.down(keys, args, r, len(s.published) > 0)
+	}
+	return r, nil
 }
 
 func reply(v any) driver.Reply {

@@ -99,6 +99,8 @@ func Play(plan Plan) *Report {
 		w.checkRate()
 	case "barrier":
 		w.checkMeetings()
+	case "latch":
+		w.checkOpenings()
 	}
 	return w.report()
 }
