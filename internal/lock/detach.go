@@ -100,9 +100,14 @@ func (h *Hold) releaseApart(ctx context.Context) error {
 // detached are the ids that may stand in Redis although no term of this client has them: nobody here knows for how long
 // others extend them. They would be as many as a client has ever detached. So what is kept of them is the number of the
 // latest, and older ids that nobody has are taken for detached ones: they are left to their TTL.
-type detached struct{ latest atomic.Uint64 }
+type detached struct {
+	latest atomic.Uint64
+	last   atomic.Pointer[time.Time] // when one was added last
+}
 
 func (d *detached) add(id string) {
+	now := time.Now()
+	d.last.Store(&now)
 	n, latest := numberOf(id), d.latest.Load()
 	for n > latest && !d.latest.CompareAndSwap(latest, n) {
 		latest = d.latest.Load()
@@ -113,6 +118,12 @@ func (d *detached) add(id string) {
 func (d *detached) may(id string) bool {
 	n := numberOf(id)
 	return n > 0 && n <= d.latest.Load()
+}
+
+// since says whether an id was added since then.
+func (d *detached) since(then time.Time) bool {
+	last := d.last.Load()
+	return last != nil && !last.Before(then)
 }
 
 // numberOf returns the number in an owner id of this client, which is at least 1; 0 if it is none, as that of a writer.

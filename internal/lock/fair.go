@@ -255,16 +255,27 @@ func (q *fairWaiter) note(a *answer) {
 		q.c.Events.Requeued(q.l.Name(), q.t.id, time.Since(q.start))
 	}
 	q.queued = true
-	for _, id := range []string{a.owner, a.head} {
-		if id != q.t.id {
-			q.c.reapFound(q.l, id)
-		}
+	if a.owner != q.t.id {
+		q.c.reapFound(q.l, a.owner)
+	}
+	if a.head != q.t.id && a.head != a.owner {
+		q.reapPlace(a.head)
 	}
 	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && wireClient(a.owner) == q.c.ID {
 		if t := q.c.table.peek(q.l.key, a.owner); t != nil && t.live() {
 			q.warned = true
 			q.c.Events.SlowWait(q.l.Name(), waited, q.o.At, t.site())
 		}
+	}
+}
+
+// reapPlace takes an id out of the queue in which it was found if it is of this client and nobody here waits by it: a request that
+// came late has put it there, or a failover brought it back. Unlike a hold, a place has no end while its client lives: all behind it
+// would wait for ever. A hold that was detached has no place in a queue. But one that was detached since the server was asked may have
+// had one then: the next answer will tell.
+func (q *fairWaiter) reapPlace(id string) {
+	if wireClient(id) == q.c.ID && !q.c.table.known(q.l.key, id) && !q.c.lapsed.has(id) && !q.c.detached.since(q.asked) {
+		q.c.Server.Go(func() { q.c.reap(q.l, id) })
 	}
 }
 

@@ -326,3 +326,29 @@ func TestWhoFailsWhileWaitingLeavesTheQueue(t *testing.T) {
 		w.WantNothing()
 	})
 }
+
+// A failover brings back a place that its waiter has left. Its client lives, as it waits there again, and has detached a hold since:
+// of an older id it cannot know whether it was detached, too.
+func TestAPlaceThatComesBackKeepsNobodyWaitingAfterADetach(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		id := w.Detach(w.Acquire(bg, a.FairLock("apart", redlatch.Lease(time.Second))))
+		h := w.Acquire(bg, b.FairLock("orders"))
+		next := w.Waiting(bg, a.FairLock("orders"))
+		queue, timeouts, _ := locktest.FairKeys("orders")
+		if _, err := w.Server.Lpush(queue, id); err != nil {
+			w.Fatal(err)
+		}
+		if _, err := w.Server.ZAdd(timeouts, float64(time.Now().Add(time.Minute).UnixMilli()), id); err != nil {
+			w.Fatal(err)
+		}
+		w.Release(h)
+		select {
+		case got := <-next:
+			w.WantErr(got.Err)
+			w.Release(got.Hold)
+		case <-time.After(time.Minute):
+			w.Fatalf("it waits behind %q", w.Queue("orders"))
+		}
+	})
+}
