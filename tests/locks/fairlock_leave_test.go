@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
@@ -311,7 +314,13 @@ func TestWhoFailsWhileWaitingLeavesTheQueue(t *testing.T) {
 
 		h = w.Acquire(bg, other.FairLock("orders", redlatch.Lease(time.Hour)))
 		failed = w.Waiting(bg, c.FairLock("orders"))
-		w.Server.SetError("NOPERM no more")
+		w.Server.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+			if strings.HasSuffix(cmd, "UNSUBSCRIBE") { // refused, it would be nobody's who could send it again
+				return false
+			}
+			c.WriteError("NOPERM no more")
+			return true
+		})
 		o = <-failed
 		if o.Err == nil || redlatch.IsRetryable(o.Err) {
 			t.Errorf("Acquire: %v", o.Err)
