@@ -120,11 +120,6 @@ var mutants = []mutant{
 		"barrier", 20, "so many were the last",
 	},
 	{
-		"force frees whoever has it by then", "internal/lua/lock.force.lua",
-		"freed = freed + redis.call('HDEL', KEYS[1], unpack(ARGV, i, math.min(i + 999, #ARGV)))", "freed = freed + redis.call('DEL', KEYS[1])",
-		"lock", 200, "",
-	},
-	{
 		"a shutdown does not wait for what is held", "client.go",
 		"late := c.awaitReleases(ctx)", "var late error",
 		"lock", 40, "and still had",
