@@ -178,9 +178,12 @@ func (q *countedQueue) acquire(ctx context.Context, want countedWant, once bool,
 		q.Lock()
 		defer q.Unlock()
 		q.settleLocked() // the next one may want less
-	case err == nil && all.Server.Closed(): // Close may have come first
+	case err == nil && (all.Server.Closed() || ctx.Err() != nil): // which may have come first
 		q.give(want.n, false)
-		return false, request.ErrClosed
+		if all.Server.Closed() {
+			return false, request.ErrClosed
+		}
+		return false, request.ContextError(ctx)
 	}
 	return err == nil && w.Want.passed, err
 }
