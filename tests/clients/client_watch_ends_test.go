@@ -198,7 +198,7 @@ func TestOnRealServersWatchSeesRedisson(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		const lock = "redis.call('hincrby', KEYS[1], ARGV[1], 1); return redis.call('pexpire', KEYS[1], ARGV[2])"
+		const lock = "redis.call('hset', KEYS[1], ARGV[1], 1); return redis.call('pexpire', KEYS[1], ARGV[2])"
 		eval(lock, locktest.JavaOwner, 60000)
 		if x := wants("acquired by " + locktest.JavaOwner); x.Holder.Redlatch || x.Info.Kind != redlatch.KindLock {
 			t.Errorf("%+v", x)
