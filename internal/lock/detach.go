@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
@@ -101,29 +101,30 @@ func (h *Hold) releaseApart(ctx context.Context) error {
 // others extend them. They would be as many as a client has ever detached. So what is kept of them is the number of the
 // latest, and older ids that nobody has are taken for detached ones: they are left to their TTL.
 type detached struct {
-	latest atomic.Uint64
-	last   atomic.Pointer[time.Time] // when one was added last
+	mu     sync.Mutex // guards what follows
+	latest uint64
+	last   time.Time // when one was added last; zero: never
 }
 
 func (d *detached) add(id string) {
-	now := time.Now()
-	d.last.Store(&now)
-	n, latest := numberOf(id), d.latest.Load()
-	for n > latest && !d.latest.CompareAndSwap(latest, n) {
-		latest = d.latest.Load()
-	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.latest, d.last = max(d.latest, numberOf(id)), time.Now()
 }
 
 // may says whether an id of this client, which no term of it has, may be that of a detached hold.
 func (d *detached) may(id string) bool {
 	n := numberOf(id)
-	return n > 0 && n <= d.latest.Load()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return n > 0 && n <= d.latest
 }
 
 // since says whether an id was added since then.
 func (d *detached) since(then time.Time) bool {
-	last := d.last.Load()
-	return last != nil && !last.Before(then)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.last.IsZero() && !d.last.Before(then)
 }
 
 // numberOf returns the number in an owner id of this client, which is at least 1; 0 if it is none, as that of a writer.
