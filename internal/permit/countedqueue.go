@@ -178,14 +178,18 @@ func (q *countedQueue) acquire(ctx context.Context, want countedWant, once bool,
 		q.Lock()
 		defer q.Unlock()
 		q.settleLocked() // the next one may want less
-	case err == nil && (all.Server.Closed() || ctx.Err() != nil): // which may have come first
-		q.give(want.n, false)
-		if all.Server.Closed() {
-			return false, request.ErrClosed
-		}
-		return false, request.ContextError(ctx)
+		return false, err
+	case err != nil:
+		return false, err
+	case all.Server.Closed(): // Close may have come first
+		err = request.ErrClosed
+	case ctx.Err() != nil: // or the end of the context
+		err = request.ContextError(ctx)
+	default:
+		return w.Want.passed, nil
 	}
-	return err == nil && w.Want.passed, err
+	q.give(want.n, false) // not wanted any more
+	return false, err
 }
 
 // join lines up w. A caller that only tries does not stand behind others that wait.
