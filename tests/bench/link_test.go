@@ -55,14 +55,14 @@ func TestWhatIsSentTogetherIsDelayedTogether(t *testing.T) {
 	}
 }
 
-// A benchmark that loses a byte hangs, or measures something else.
-func TestALinkLosesNothing(t *testing.T) {
-	t.Parallel()
+// linkTo returns a link to a server that does this with each connection. Both end with the test.
+func linkTo(t *testing.T, delay time.Duration, serve func(net.Conn)) *link {
+	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(func() { _ = server.Close() })
 	go func() {
 		for {
 			c, err := server.Accept()
@@ -71,15 +71,22 @@ func TestALinkLosesNothing(t *testing.T) {
 			}
 			go func() {
 				defer c.Close()
-				_, _ = io.Copy(c, c)
+				serve(c)
 			}()
 		}
 	}()
-	l, err := newLink(server.Addr().String(), time.Millisecond)
+	l, err := newLink(server.Addr().String(), delay)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	t.Cleanup(l.close)
+	return l
+}
+
+// A benchmark that loses a byte hangs, or measures something else.
+func TestALinkLosesNothing(t *testing.T) {
+	t.Parallel()
+	l := linkTo(t, time.Millisecond, func(c net.Conn) { _, _ = io.Copy(c, c) })
 	sent := bytes.Repeat([]byte("all that was sent "), 1<<18) // more than the buffers of all sockets take
 	var clients sync.WaitGroup
 	for range 3 {
@@ -102,17 +109,8 @@ func TestALinkLosesNothing(t *testing.T) {
 
 func TestALinkDelaysRequests(t *testing.T) {
 	t.Parallel()
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	go func() {
-		c, err := server.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
+	const delay = 500 * time.Microsecond
+	l := linkTo(t, delay, func(c net.Conn) {
 		buf := make([]byte, 100)
 		for {
 			if _, err := c.Read(buf); err != nil {
@@ -120,13 +118,7 @@ func TestALinkDelaysRequests(t *testing.T) {
 			}
 			_, _ = c.Write([]byte("+PONG\r\n"))
 		}
-	}()
-	const delay = 500 * time.Microsecond
-	l, err := newLink(server.Addr().String(), delay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.close()
+	})
 	c, err := net.Dial("tcp", l.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -159,16 +159,20 @@ alternation. Of the other libraries, those that decide a target take part in eac
 processors with clients and server. From the width on at which they are busy, it takes a part of what all of them reach.
 `
 
-// zones has a table for each client library, a line for each number of goroutines.
+// byClient has redlatch and its floor on each client library.
+var byClient = []struct {
+	client   string
+	us, base implementation
+}{
+	{"rueidis", redlatchRueidis, floorRueidis},
+	{"go-redis", redlatchGoredis, floorGoredis},
+	{"go-redis with shared pipelines", redlatchShared, floorGoredis},
+	{"valkey-go", redlatchValkeygo, floorValkeygo},
+}
+
+// zones has a table for each client library that is measured there, a line for each number of goroutines.
 func (r record) zones(b *strings.Builder) {
-	for _, c := range []struct {
-		client   string
-		us, base implementation
-	}{
-		{"rueidis", redlatchRueidis, floorRueidis},
-		{"go-redis", redlatchGoredis, floorGoredis},
-		{"go-redis with shared pipelines", redlatchShared, floorGoredis},
-	} {
+	for _, c := range byClient {
 		t := table{head: []string{
 			"goroutines", "pairs/s", "pair p50 µs", "part of the floor's rate", "times redislock", "times redsync", "times rueidislock, 1 key", "client CPU µs beyond the floor's",
 		}}
@@ -210,15 +214,7 @@ func (r record) proxy(b *strings.Builder) {
 
 // widths has a table for each client library, a line for each number of goroutines.
 func (r record) widths(b *strings.Builder) {
-	for _, c := range []struct {
-		client   string
-		us, base implementation
-	}{
-		{"rueidis", redlatchRueidis, floorRueidis},
-		{"go-redis", redlatchGoredis, floorGoredis},
-		{"go-redis with shared pipelines", redlatchShared, floorGoredis},
-		{"valkey-go", redlatchValkeygo, floorValkeygo},
-	} {
+	for _, c := range byClient {
 		t := table{head: []string{
 			"goroutines", "pairs/s", "rate: part of the floor's", "client CPU µs beyond the floor's", "allocations beyond the floor's",
 			"times redislock",

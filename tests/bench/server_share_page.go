@@ -37,13 +37,10 @@ among a command's arguments 0.25, because the server prints it. Those that cost 
 // verdicts are those of the results, and of the server's share.
 func (r record) verdicts() []verdict {
 	row := func(work string, handOff bool, metric func(shareFigure) float64) []float64 {
-		var all shareRow
-		for _, f := range r.Share {
-			if f.Server == r.Share[0].Server && f.Work == work && f.Who == oursToRun && f.HandOff == handOff {
-				all = append(all, f)
-			}
+		if len(r.Share) == 0 {
+			return nil
 		}
-		return all.of(metric)
+		return r.shareOf(r.Share[0].Server, work, oursToRun, handOff).of(metric)
 	}
 	return append(r.Results.verdicts(),
 		judge("the server's share of a plain pair: commands", bound{value: 7, most: true}, row("plain", false, shareCommands)),
@@ -53,6 +50,15 @@ func (r record) verdicts() []verdict {
 
 // A shareRow are the figures of one row, of pairs or of hand-offs.
 type shareRow []shareFigure
+
+func (r record) shareOf(server, work, who string, handOff bool) (row shareRow) {
+	for _, f := range r.Share {
+		if f.Server == server && f.Work == work && f.Who == who && f.HandOff == handOff {
+			row = append(row, f)
+		}
+	}
+	return row
+}
 
 func (f shareRow) of(metric func(shareFigure) float64) []float64 {
 	var all []float64
@@ -92,14 +98,7 @@ func (r record) serverShare(b *strings.Builder) {
 		}
 	}
 	for _, server := range servers {
-		of := func(work, who string, handOff bool) (row shareRow) {
-			for _, f := range r.Share {
-				if f.Server == server && f.Work == work && f.Who == who && f.HandOff == handOff {
-					row = append(row, f)
-				}
-			}
-			return row
-		}
+		of := func(work, who string, handOff bool) shareRow { return r.shareOf(server, work, who, handOff) }
 		t := table{head: []string{
 			"", "", "a pair: script µs", "server CPU µs", "commands", "times SET NX", "times Redisson's",
 			"a hand-off: script µs", "server CPU µs", "commands", "times Redisson's",
