@@ -14,8 +14,10 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/puppet"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/redisson"
@@ -99,7 +101,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				began := time.Now()
-				p.give("x", stranger)
+				p.Give("x", puppet.Stranger)
 				done := make(chan func(), 1)
 				go func() {
 					release, err := x.acquire(other.Context(), time.Hour)
@@ -122,7 +124,7 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 				if got := c.Stats(); got.Holds != 1 || got.Waiters != 1 {
 					t.Errorf("%+v", got)
 				}
-				p.give("x")
+				p.Give("x")
 				release := <-done
 				got := time.Now()
 				holds, waits = shown(c)
@@ -247,7 +249,7 @@ func TestAnOwnersHoldsAreAboveItsCallers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.give("x", stranger)
+		p.Give("x", puppet.Stranger)
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() { _, _ = c.Lock("x").Acquire(ctx) })
@@ -280,7 +282,7 @@ func TestThoseWhoWantSeveralLocksAreShown(t *testing.T) {
 		t.Run(typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := asked(t, redlatch.Config{})
-				p.give("x", stranger)
+				p.Give("x", puppet.Stranger)
 				locks := []*redlatch.Lock{c.Lock("x")}
 				if typ == "MultiLock" {
 					locks = append(locks, c.Lock("y"))
@@ -338,7 +340,7 @@ func TestThoseWhoWaitForASynchronizerAreShown(t *testing.T) {
 func showsWhoWaits(t *testing.T, kind redlatch.Kind, sited bool, wait func(c *redlatch.Client, ctx context.Context) error) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := asked(t, redlatch.Config{CallSites: sited})
-		p.fill(true)
+		p.Fill(true)
 		other, err := c.Lock("other").Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -376,7 +378,7 @@ func showsWhoWaits(t *testing.T, kind redlatch.Kind, sited bool, wait func(c *re
 		if _, waits := shown(c); len(waits) != n-1 {
 			t.Errorf("waited for %+v after one has left", waits)
 		}
-		p.fill(false)
+		p.Fill(false)
 		for range n - 1 {
 			if err := <-done; err != nil {
 				t.Error(err)
@@ -402,7 +404,7 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.give("x", stranger)
+		p.Give("x", puppet.Stranger)
 		ctx, cancel := context.WithCancel(leased.With(kept.Context()))
 		done := make(chan error, 1)
 		go func() {
@@ -462,8 +464,8 @@ func TestTenThousandWaitersAreNotCopied(t *testing.T) {
 		t.Run(typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := asked(t, redlatch.Config{SlowWait: -1})
-				p.fill(true)
-				p.give("x", stranger)
+				p.Fill(true)
+				p.Give("x", puppet.Stranger)
 				ctx, cancel := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				for range n {
@@ -573,21 +575,21 @@ func TestStatsShowAnOutageBeforeItCostsAHold(t *testing.T) {
 		if got, want := c.Stats(), (redlatch.Stats{Holds: 2}); got != want {
 			t.Errorf("before a renewal: %+v, want %+v", got, want)
 		}
-		p.silence(true)
+		p.Silence(true)
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		got := c.Stats()
 		if got.RenewalsDue != 1 || !(got.RenewalLag > 0.5 && got.RenewalLag < 0.55) || got.RenewalsFailed == 0 || got.Lost != 0 || got.Holds != 2 {
 			t.Errorf("in an outage: %+v", got)
 		}
-		p.silence(false)
+		p.Silence(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		failed := c.Stats().RenewalsFailed
 		if got, want := c.Stats(), (redlatch.Stats{Holds: 2, RenewalsFailed: failed}); got != want || failed < got.RenewalsFailed {
 			t.Errorf("after an outage: %+v, want %+v", got, want)
 		}
-		p.silence(true)
+		p.Silence(true)
 		<-h.Context().Done()
 		synctest.Wait()
 		got = c.Stats()
@@ -599,4 +601,21 @@ func TestStatsShowAnOutageBeforeItCostsAHold(t *testing.T) {
 			t.Errorf("in the end: %+v", got)
 		}
 	})
+}
+
+// asked returns a client of a puppet, which closes with the test.
+func asked(t *testing.T, cfg redlatch.Config) (*redlatch.Client, *puppet.Puppet) {
+	t.Helper()
+	p := puppet.New()
+	c, err := redlatch.New(p, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bridge.Open(c).Hooks.Start(true) // so that call sites are of use
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, p
 }

@@ -88,7 +88,7 @@ var mayImport = map[string][]string{
 
 // forTests exist for tests: only they may import "testing", which would put its flags into users' programs, and no
 // other package may import them.
-var forTests = []string{"drivertest", "redlatchtest", "internal/faultnet", "internal/heldport", "internal/leaktest", "internal/pipe", "internal/randtest", "internal/standstill", "internal/testserver"}
+var forTests = []string{"drivertest", "redlatchtest", "internal/faultnet", "internal/heldport", "internal/leaktest", "internal/pipe", "internal/puppet", "internal/randtest", "internal/standstill", "internal/testserver"}
 
 func TestImportDirection(t *testing.T) {
 	got := imports(t)

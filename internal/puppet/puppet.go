@@ -1,4 +1,6 @@
-package redlatch_test
+// Package puppet has a server in memory for tests: it answers scripts by their names, and has as much sense as it takes
+// to hold and to wait.
+package puppet
 
 import (
 	"context"
@@ -7,16 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/bridge"
 )
 
-// A puppet is a server in memory with as much sense as it takes to hold and to wait.
-type puppet struct {
+// A Puppet is the server, as a driver shows it. New makes one.
+type Puppet struct {
 	driver.Redis
 
 	mu      sync.Mutex
@@ -26,7 +25,11 @@ type puppet struct {
 	mute    bool                // no renewal is answered
 }
 
-const stranger = "0f8fad5b-d9cb-469f-a165-70867728950e:52"
+// New returns a server that has nothing.
+func New() *Puppet { return &Puppet{owners: map[string][]string{}, readers: map[string]bool{}} }
+
+// Stranger is an owner of another client.
+const Stranger = "0f8fad5b-d9cb-469f-a165-70867728950e:52"
 
 var errMute = &driver.RunError{Outcome: driver.Unknown, Err: errors.New("no answer")}
 
@@ -36,7 +39,8 @@ func list(all ...driver.Reply) driver.Reply {
 	return driver.Reply{Kind: driver.ReplyList, List: all}
 }
 
-func (p *puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+// Run answers a script.
+func (p *Puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := s.Name()
@@ -45,7 +49,11 @@ func (p *puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (
 		if p.mute {
 			return driver.Reply{}, errMute
 		}
-		return list(slices.Repeat([]driver.Reply{number(1)}, len(keys))...), nil
+		n := len(keys)
+		if name == "readwrite.renew" { // whose keys are also what keeps readers alive
+			n = len(args) / 3
+		}
+		return list(slices.Repeat([]driver.Reply{number(1)}, n)...), nil
 	case name == "readwrite.read.take", name == "lock.take", name == "readwrite.write.take", name == "grouplock.take", name == "fairlock.take":
 		return p.take(name, keys[0], args[1]), nil
 	case name == "lock.yield", name == "lock.transfer", name == "readwrite.write.yield":
@@ -64,6 +72,11 @@ func (p *puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (
 			p.owners[key] = []string{args[i+1]}
 		}
 		return number(1), nil
+	case name == "lock.keep":
+		p.owners[keys[0]] = []string{args[1]}
+		return number(1), nil
+	case name == "readwrite.read.ask":
+		return number(0), nil
 	case name == "expirable.release":
 		return list(number(1), number(0)), nil
 	case strings.HasSuffix(name, ".release"):
@@ -73,7 +86,7 @@ func (p *puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (
 	return p.synchronizer(name, args), nil
 }
 
-func (p *puppet) take(script, lock, owner string) driver.Reply {
+func (p *Puppet) take(script, lock, owner string) driver.Reply {
 	reads, others := script == "readwrite.read.take", p.owners[lock]
 	if len(others) > 0 && !slices.Contains(others, owner) && (!reads || !p.readers[lock]) {
 		facts := []driver.Reply{number(60_000), text(others[0])}
@@ -86,7 +99,7 @@ func (p *puppet) take(script, lock, owner string) driver.Reply {
 	return number(1)
 }
 
-func (p *puppet) synchronizer(script string, args []string) driver.Reply {
+func (p *Puppet) synchronizer(script string, args []string) driver.Reply {
 	given := func(n int) driver.Reply {
 		if p.full {
 			n = 0
@@ -125,45 +138,44 @@ func (p *puppet) synchronizer(script string, args []string) driver.Reply {
 	return number(1)
 }
 
-func (p *puppet) fill(full bool) {
+// Fill says whether synchronizers have nothing to give.
+func (p *Puppet) Fill(full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.full = full
 }
 
-func (p *puppet) silence(mute bool) {
+// Silence says whether renewals go unanswered.
+func (p *Puppet) Silence(mute bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = mute
 }
 
-// give gives a lock to somebody else, or takes it away.
-func (p *puppet) give(lock string, owners ...string) {
+// Give gives a lock to somebody else, or takes it away.
+func (p *Puppet) Give(lock string, owners ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.owners[lock] = owners
 }
 
-func (*puppet) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
-func (*puppet) OnBreak(func(string)) func()                        { return func() {} }
-func (*puppet) Node(string) string                                 { return "" }
-func (*puppet) Traits() driver.Traits {
-	return driver.Traits{Name: "puppet", Timeout: 100 * time.Millisecond}
+// Owners returns who has a lock.
+func (p *Puppet) Owners(lock string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.owners[lock])
 }
 
-// asked returns a client of a puppet, which closes with the test.
-func asked(t *testing.T, cfg redlatch.Config) (*redlatch.Client, *puppet) {
-	t.Helper()
-	p := &puppet{owners: map[string][]string{}, readers: map[string]bool{}}
-	c, err := redlatch.New(p, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bridge.Open(c).Hooks.Start(true) // so that call sites are of use
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c, p
+// Subscribe delivers nothing: those who wait ask again after their pauses.
+func (*Puppet) Subscribe(string, bool, func(driver.Notice)) func() { return func() {} }
+
+// OnBreak has nothing to tell: no connection breaks.
+func (*Puppet) OnBreak(func(string)) func() { return func() {} }
+
+// Node says that there is one server only.
+func (*Puppet) Node(string) string { return "" }
+
+// Traits are those of a driver that answers promptly.
+func (*Puppet) Traits() driver.Traits {
+	return driver.Traits{Name: "puppet", Timeout: 100 * time.Millisecond}
 }

@@ -1,0 +1,472 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/puppet"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/twins"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// The engine on a server in memory, in a time of its own. What the scripts do is tested in tests/, with servers.
+
+const (
+	self     = "0f8fad5b-d9cb-869f-a165-70867728950e"
+	watchdog = 30 * time.Second
+)
+
+// A busyError is what the engine's callers get for a lock that they cannot have.
+type busyError struct{ Busy }
+
+func (e busyError) Error() string { return "busy: " + e.Name }
+func (e busyError) Unwrap() error { return e.Cause }
+
+// world runs f with the locks of a client of a puppet, which is closed then and has to have let go of everything.
+func world(t *testing.T, f func(t *testing.T, c *Locks, p *puppet.Puppet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := puppet.New()
+		s, err := request.New(request.Options{Driver: p, Outage: 10 * time.Second, Length: watchdog, Classic: true, RenewFailed: func(int, error) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var dropped holdctx.Dropped
+		clock := renew.NewClock(s.Go, dropped.GiveUp)
+		s.Answered = clock.Answered
+		c := New(Options{
+			Server: s, Clock: clock, Blind: &handoff.Blind{Server: s}, Dropped: &dropped, Twins: &twins.Names{},
+			ID: self, Watchdog: watchdog, SlowWait: time.Second, HandOff: true,
+			Agreed: Agreed{Codec: "StringCodec"},
+			Errors: Errors{
+				Busy: func(b Busy) error { return busyError{b} },
+				Lost: func(_, _ string, r holdctx.Reason, _ time.Time) error {
+					return errors.Join(holdctx.ErrLost, errors.New(string(r)))
+				},
+			},
+			Events: Events{
+				Lost: func(claim.Loss) {}, ReleaseFailed: func(_, owner string, err error) { t.Errorf("%s: %v", owner, err) },
+				SlowWait: func(string, time.Duration, callsite.Site, callsite.Site) {}, Requeued: func(string, string, time.Duration) {},
+				Dropped: func(string, callsite.Site) {}, Refused: func(string) {}, Inquire: func(string, string) {}, First: func() {},
+			},
+		})
+		defer func() {
+			if !t.Failed() {
+				ctx, end := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer end()
+				if err := c.AwaitReleases(ctx); err != nil {
+					t.Errorf("a place is left behind: %v", err)
+				}
+			}
+			s.Leave()
+			c.Drain(time.Second)
+			for _, h := range clock.Close() {
+				t.Errorf("%v is left to be renewed", h)
+			}
+			c.Close()
+			s.Orphans.Close()
+			s.End(time.Second)
+		}()
+		f(t, c, p)
+	})
+}
+
+var specs = map[string]func(c *Locks) Spec{
+	"plain": func(c *Locks) Spec { return c.Plain("x") },
+	"spin":  func(c *Locks) Spec { return c.Spin("x", func(int) time.Duration { return time.Millisecond }) },
+	"fair":  func(c *Locks) Spec { return c.Fair("x") },
+	"read":  func(c *Locks) Spec { return c.Read("x") },
+	"write": func(c *Locks) Spec { return c.Write("x") },
+	"group": func(c *Locks) Spec { return c.Group("x", []string{"a"}) },
+}
+
+// each runs f with a lock of each kind, in a world of its own.
+func each(t *testing.T, f func(t *testing.T, l *Spec, p *puppet.Puppet)) {
+	t.Helper()
+	for name, spec := range specs {
+		t.Run(name, func(t *testing.T) {
+			world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
+				l := spec(c)
+				f(t, &l, p)
+			})
+		})
+	}
+}
+
+func acquire(ctx context.Context, t *testing.T, l *Spec, o Params) *Hold {
+	t.Helper()
+	h, err := l.Enter(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func release(t *testing.T, holds ...*Hold) {
+	t.Helper()
+	for _, h := range holds {
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func under(h *Hold) context.Context { return holdctx.New(h.End(), h, nil) }
+
+func TestANestIsOneOwnerAndItsLastReleaseFreesTheLock(t *testing.T) {
+	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+		h := acquire(t.Context(), t, l, Params{})
+		inner := acquire(under(h), t, l, Params{})
+		if _, reentered, _ := inner.Acquired(); !reentered || inner.Owner() != h.Owner() {
+			t.Errorf("%s nests as %s in %s", l.Name(), inner.Owner(), h.Owner())
+		}
+		release(t, inner)
+		if got := p.Owners("x"); len(got) != 1 || got[0] != h.Owner() || h.Err() != nil {
+			t.Errorf("after the inner release %v have the lock: %v", got, h.Err())
+		}
+		release(t, h)
+		if got := p.Owners("x"); len(got) != 0 {
+			t.Errorf("after the last release %v have the lock", got)
+		}
+		if err := h.Release(t.Context()); !errors.Is(err, holdctx.ErrReleased) || !errors.Is(context.Cause(h.End()), holdctx.ErrReleased) {
+			t.Errorf("a second release: %v", err)
+		}
+	})
+}
+
+// However callers ask, no two of them have the lock at a time, unless both read.
+func TestCallersOfOneProcessTakeTurns(t *testing.T) {
+	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+		var inside, most, had atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 24 {
+			o := []Params{{}, {}, {Until: time.Now().Add(time.Hour)}, {Member: true}}[i%4]
+			each := *l
+			if i%3 == 2 { // not passed on as it is
+				each.Want(Wish{Lease: time.Minute, HasLease: true}, nil)
+			}
+			wg.Go(func() {
+				h := acquire(t.Context(), t, &each, o)
+				most.Store(max(most.Load(), inside.Add(1)))
+				time.Sleep(20 * time.Millisecond)
+				inside.Add(-1)
+				had.Add(1)
+				release(t, h)
+			})
+		}
+		wg.Wait()
+		if had.Load() != 24 || (l.Exclusive() && most.Load() != 1) {
+			t.Errorf("%d had the lock, %d at a time", had.Load(), most.Load())
+		}
+	})
+}
+
+func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
+	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+		p.Give("x", puppet.Stranger)
+		start := time.Now()
+		var busy busyError
+		if _, err := l.Enter(t.Context(), Params{Try: true}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger || time.Since(start) > time.Second {
+			t.Errorf("a try after %v: %v, %+v", time.Since(start), err, busy.Busy)
+		}
+		start = time.Now()
+		if _, err := l.Enter(t.Context(), Params{Until: start.Add(5 * time.Second)}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger {
+			t.Errorf("a wait: %v, %+v", err, busy.Busy)
+		}
+		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("a wait of 5 s took %v", took)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(3*time.Second, func() { cancel(errors.New("enough")) })
+		if _, err := l.Enter(ctx, Params{}); !errors.As(err, &busy) || !errors.Is(err, context.Canceled) || busy.Owner != puppet.Stranger {
+			t.Errorf("the end of a context: %v, %+v", err, busy.Busy)
+		}
+		time.AfterFunc(7*time.Second, func() { p.Give("x") })
+		release(t, acquire(t.Context(), t, l, Params{}))
+	})
+}
+
+// The contexts of a nest end by the clock, with the reason as their cause, and the lock is free when its holders have
+// said that they have stopped.
+func TestALossEndsTheWholeNestInTime(t *testing.T) {
+	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+		h := acquire(t.Context(), t, l, Params{})
+		inner := acquire(under(h), t, l, Params{})
+		lost := make(chan time.Time, 1)
+		context.AfterFunc(h.End(), func() { lost <- time.Now() })
+		time.Sleep(2 * watchdog) // renewed meanwhile
+		if h.Err() != nil || !h.Expires().After(time.Now()) {
+			t.Fatal(h.Err())
+		}
+		p.Silence(true)
+		silent := time.Now()
+		if took := (<-lost).Sub(silent); took <= 0 || took > watchdog {
+			t.Errorf("lost after %v", took)
+		}
+		for _, h := range []*Hold{inner, h} {
+			if !errors.Is(context.Cause(h.End()), holdctx.ErrLost) || !errors.Is(h.Err(), holdctx.ErrLost) || !h.Expires().IsZero() {
+				t.Errorf("%v, %v", context.Cause(h.End()), h.Err())
+			}
+			if err := h.Release(t.Context()); !errors.Is(err, holdctx.ErrLost) {
+				t.Errorf("the release of a lost hold: %v", err)
+			}
+		}
+		synctest.Wait()
+		p.Silence(false)
+		if got := p.Owners("x"); len(got) != 0 {
+			t.Errorf("%v have the lock although all its holders have stopped", got)
+		}
+		release(t, acquire(t.Context(), t, l, Params{}))
+	})
+}
+
+func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
+	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+		h := acquire(t.Context(), t, l, Params{})
+		c := l.Client()
+		if has, _ := c.Has("x", h.Owner()); !has || c.Revoke("x", puppet.Stranger) || !c.Revoke("x", h.Owner()) {
+			t.Error("the client does not know its hold")
+		}
+		if !errors.Is(h.Err(), holdctx.ErrLost) || h.End().Err() == nil {
+			t.Errorf("a revoked hold: %v", h.Err())
+		}
+		next := acquire(t.Context(), t, l, Params{})
+		if next.Owner() == h.Owner() {
+			t.Error("the next caller has the id of the revoked hold")
+		}
+		release(t, next)
+	})
+}
+
+func TestCallersOfAScopeAreOneOwner(t *testing.T) {
+	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+		ctx := WithOwner(t.Context())
+		var wg sync.WaitGroup
+		holds := make([]*Hold, 3)
+		for i := range holds {
+			wg.Go(func() { holds[i] = acquire(ctx, t, l, Params{}) })
+		}
+		wg.Wait()
+		other := acquireLater(t, l)
+		if got := p.Owners("x"); l.Exclusive() && (len(got) != 1 || got[0] != holds[0].Owner()) {
+			t.Errorf("%v have the lock", got)
+		}
+		for _, h := range holds {
+			if h.Owner() != holds[0].Owner() {
+				t.Errorf("owners %s and %s in one scope", h.Owner(), holds[0].Owner())
+			}
+		}
+		release(t, holds...)
+		release(t, <-other)
+		if n := len(scopeOf(ctx).nests); n != 0 {
+			t.Errorf("the scope remembers %d locks that it has not", n)
+		}
+	})
+}
+
+func scopeOf(ctx context.Context) *scope { return ctx.Value(scopeKey{}).(*scope) } //nolint:forcetypeassert // WithOwner's
+
+// acquireLater waits for a lock beside the caller.
+func acquireLater(t *testing.T, l *Spec) <-chan *Hold {
+	t.Helper()
+	had := make(chan *Hold, 1)
+	go func() {
+		h, err := l.Enter(t.Context(), Params{})
+		if err != nil {
+			t.Error(err)
+		}
+		had <- h
+	}()
+	synctest.Wait()
+	return had
+}
+
+// A writer goes on to read, readers join it, and a writer of this process gets its turn although readers keep coming.
+func TestReadersLetAWriterThrough(t *testing.T) {
+	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
+		write, read := c.Write("x"), c.Read("x")
+		w := acquire(t.Context(), t, &write, Params{})
+		r := acquire(under(w), t, &read, Params{})
+		release(t, w)
+		synctest.Wait()
+		joined := acquire(t.Context(), t, &read, Params{})
+		if joined.Owner() != r.Owner() {
+			t.Errorf("a reader is %s beside %s", joined.Owner(), r.Owner())
+		}
+		if _, err := write.Enter(under(joined), Params{}); !errors.Is(err, ErrReentry) {
+			t.Errorf("to write within a read: %v", err)
+		}
+		next := acquireLater(t, &write)
+		release(t, r, joined)
+		var wg sync.WaitGroup
+		stop := make(chan struct{})
+		for i := range 4 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 3 * time.Millisecond)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					h := acquire(t.Context(), t, &read, Params{})
+					time.Sleep(12 * time.Millisecond)
+					release(t, h)
+				}
+			})
+		}
+		select {
+		case h := <-next:
+			release(t, h)
+		case <-time.After(time.Minute):
+			t.Error("readers keep a writer of their process out")
+		}
+		close(stop)
+		wg.Wait()
+	})
+}
+
+func TestClaimsTellWhoHoldsAndWhoWaits(t *testing.T) {
+	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+		if !l.Exclusive() {
+			p.Give("x", puppet.Stranger)
+		}
+		var h *Hold
+		if l.Exclusive() {
+			h = acquire(t.Context(), t, l, Params{})
+			if err := h.SetNote("works"); err != nil {
+				t.Error(err)
+			}
+		}
+		next := acquireLater(t, l)
+		holds, waits := 0, 0
+		l.Client().Claims(func(x claim.Claim, _ context.Context) bool {
+			if x.Waits {
+				waits++
+			} else if holds++; x.Owner != h.Owner() || x.Note != "works" {
+				t.Errorf("%+v", x)
+			}
+			return true
+		})
+		if want := map[bool]int{true: 1}[l.Exclusive()]; holds != want || waits != 1 {
+			t.Errorf("%d holds and %d waits are told of", holds, waits)
+		}
+		if h != nil {
+			release(t, h)
+		} else {
+			p.Give("x")
+		}
+		release(t, <-next)
+	})
+}
+
+func TestJointLocksAreTakenAllOrNone(t *testing.T) {
+	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
+		x, y := c.Plain("x"), c.Plain("y")
+		locks := Joint(t.Context(), []*Spec{&x, &y})
+		if len(locks) != 2 {
+			t.Fatal("two plain locks of one client cannot be joined")
+		}
+		holds, _, err := Together(t.Context(), locks, &Params{Member: true})
+		if err != nil || len(holds) != 2 || len(p.Owners("x")) != 1 || len(p.Owners("y")) != 1 {
+			t.Fatalf("%d holds: %v", len(holds), err)
+		}
+		Begin(holds...)
+		release(t, holds...)
+		p.Give("y", puppet.Stranger)
+		holds, missing, err := Together(t.Context(), locks, &Params{Member: true})
+		var busy busyError
+		if len(holds) != 0 || missing != &y || !errors.As(err, &busy) || busy.Owner != puppet.Stranger || len(p.Owners("x")) != 0 {
+			t.Errorf("%d holds, %v is missing: %v", len(holds), missing, err)
+		}
+	})
+}
+
+// A lock that is to stay is nobody's, and who would wait less long is told so at once.
+func TestALockStaysForItsTime(t *testing.T) {
+	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
+		l := c.Plain("x")
+		l.Want(Wish{AtLeast: time.Minute}, nil)
+		release(t, acquire(t.Context(), t, &l, Params{}))
+		if got := p.Owners("x"); len(got) != 1 || !wire.Kept(got[0]) {
+			t.Fatalf("%v have a lock that is to stay", got)
+		}
+		start := time.Now()
+		var busy busyError
+		if _, err := l.Enter(t.Context(), Params{Until: start.Add(10 * time.Second)}); !errors.As(err, &busy) || busy.After <= 0 || time.Since(start) > time.Second {
+			t.Errorf("after %v: %v, %+v", time.Since(start), err, busy.Busy)
+		}
+		p.Give("x")
+	})
+}
+
+// The term ends here, and whoever has the id ends the hold.
+func TestADetachedHoldIsReleasedByItsID(t *testing.T) {
+	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
+		l := c.Plain("x")
+		h := acquire(t.Context(), t, &l, Params{})
+		if err := l.ReleaseOwner(t.Context(), h.Owner()); err == nil {
+			t.Error("a hold of this client was released by its id")
+		}
+		if err := h.Detach(); err != nil {
+			t.Fatal(err)
+		}
+		if has, detached := c.Has("x", h.Owner()); has || !detached {
+			t.Errorf("after Detach: has %v, detached %v", has, detached)
+		}
+		if err := l.ExtendOwner(t.Context(), h.Owner(), time.Minute); err != nil {
+			t.Error(err)
+		}
+		if err := l.ReleaseOwner(t.Context(), h.Owner()); err != nil || len(p.Owners("x")) != 0 {
+			t.Errorf("%v; %v have the lock", err, p.Owners("x"))
+		}
+		release(t, acquire(t.Context(), t, &l, Params{}))
+	})
+}
+
+func TestCallersOfAQueueAreLetInOneByOne(t *testing.T) {
+	world(t, func(t *testing.T, c *Locks, _ *puppet.Puppet) {
+		q := c.Queue("x and y", "x", func() error { return nil })
+		first, waited, err := q.Enter(t.Context(), &Params{})
+		if err != nil || waited {
+			t.Fatal(waited, err)
+		}
+		l := c.Plain("x")
+		h := acquire(t.Context(), t, &l, Params{})
+		first.Show(h)
+		var busy busyError
+		if _, _, err := q.Enter(t.Context(), &Params{Until: time.Now().Add(time.Second)}); !errors.As(err, &busy) || busy.Owner != h.Owner() {
+			t.Errorf("behind a holder: %v, %+v", err, busy.Busy)
+		}
+		in := make(chan struct{})
+		go func() {
+			defer close(in)
+			second, waited, err := q.Enter(t.Context(), &Params{})
+			if err != nil || !waited {
+				t.Error(waited, err)
+				return
+			}
+			second.Leave()
+		}()
+		synctest.Wait()
+		select {
+		case <-in:
+			t.Error("two callers are in")
+		default:
+		}
+		first.Leave()
+		<-in
+		release(t, h)
+	})
+}
