@@ -77,7 +77,7 @@ func (l *Spec) byOwner(owner string) error {
 	case client == l.c.ID && wire.Kept(owner): // which any client releases
 	case client == l.c.ID && l.c.lapsed.released(owner):
 		return notHeldBy(owner, l, false, nil)
-	case client == l.c.ID && l.c.table.keeps(l.key, owner):
+	case client == l.c.ID && l.locks.table.keeps(l.key, owner):
 		return invalid.Errorf("redlatch: %s is an owner of this very client, and was not detached; use its Hold", owner)
 	}
 	return nil

@@ -91,7 +91,7 @@ func (a *apart) shows(w wait) (over func()) {
 // Shows lets those see who ask that a caller has waited for the lock since then, until over is
 // called. It is for callers that want several locks, and wait for none of them now.
 func Shows(ctx context.Context, l *Spec, since time.Time, o *Params) (over func()) {
-	return l.c.table.apart.shows(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
+	return l.locks.table.apart.shows(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
 }
 
 // Claims tells what callers of this client hold and wait for: each thing as it is when it is
@@ -128,10 +128,10 @@ func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 	if !list.Tell(yield) || !queued(&e.gate, list, yield) {
 		return false
 	}
-	if t == nil || t.entry != e { // the entry of a queue shows the term of another
+	if t == nil || t.home != e { // the entry of a queue shows the term of another
 		return true
 	}
-	nests := t.claims(list, w, time.Now())
+	nests := t.claims(list, w, e.news.Confirmed(), time.Now())
 	if !list.Tell(yield) {
 		return false
 	}
@@ -145,8 +145,8 @@ func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 
 // claims adds the live holds, or w if that waits to take the term. It returns the gates at which
 // callers wait to nest in one of the holds.
-func (t *term) claims(list *claim.List, w *inside, now time.Time) (nests []*gate.Gate[*term]) {
-	end, listens := t.lease.End(), t.entry.news.Confirmed()
+func (t *term) claims(list *claim.List, w *inside, listens bool, now time.Time) (nests []*gate.Gate[*term]) {
+	end := t.lease.End()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state == termNew && w != nil && w.t == t {

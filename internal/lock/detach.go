@@ -41,11 +41,11 @@ func (h *Hold) Detach() error {
 	t.mu.Unlock()
 	t.c.detached.add(t.id) // before the table forgets it
 	t.c.Clock.Remove(&t.lease)
-	t.entry.dropCurrent(t)
+	t.home.forget(t, true)
 	if h.scope != nil {
 		h.scope.released(t.lock)
 	}
-	t.c.table.leave(t.entry)
+	t.leave()
 	if observer != nil {
 		observer.Released(holdctx.EndDetached, time.Now(), nil)
 	}

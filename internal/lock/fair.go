@@ -69,7 +69,8 @@ type fairWaiter struct {
 	p     *waitParams
 	start time.Time
 
-	t      *term     // the one that is to be taken, in an entry of its own
+	e      *entry    // its own
+	t      *term     // the one that is to be taken
 	queued bool      // the server has said that t is in the queue,
 	asked  time.Time // in its answer to a request that was sent then,
 	again  bool      // and t may have been put there more than once
@@ -141,7 +142,7 @@ func (q *fairWaiter) arrive() {
 	default:
 	}
 	e.gate.TryEnter()
-	q.t, q.queued, q.again = q.c.newTerm(e, q.l, q.o), false, false
+	q.e, q.t, q.queued, q.again = e, e.newTerm(q.l, q.o), false, false
 	q.c.table.addOwn(e)
 }
 
@@ -166,7 +167,7 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 		if t.watch && !t.fenced && t.length >= silence && !q.c.Server.Acks.Holds {
 			// A renewal makes up for a lease that it is not given at once, but not for
 			// replicas that have not acknowledged the release that gives the lock.
-			enqueue = t.entry.nonce
+			enqueue = q.e.own.nonce
 		}
 	}
 	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o)
@@ -174,7 +175,7 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 		first()
 		q.stay(ctx, &req)
 	}
-	facts, err := t.take(ctx, &req, 4)
+	facts, err := take(ctx, t, &req, 4)
 	if err != nil || facts == nil {
 		return nil, err
 	}
@@ -210,7 +211,7 @@ func (q *fairWaiter) stay(ctx context.Context, req *request.Call) {
 // silent after that request. To a waiter that was put there again, the message may be an
 // old one, and only says that it is time to ask.
 func (q *fairWaiter) given() bool {
-	if !q.t.entry.given.Swap(false) || q.again {
+	if !q.e.own.given.Swap(false) || q.again {
 		return false
 	}
 	q.t.lease.Confirm(q.asked, silence)
@@ -224,7 +225,7 @@ func (q *fairWaiter) begin(ctx context.Context, given bool) (h *Hold, err error)
 	trusted := given || q.t.trusted(ctx, q.o.Until, now)
 	if trusted {
 		if h = q.t.begin(ctx, q.o, now); h != nil {
-			q.t.entry.news.Stop() // nobody tells a holder anything there
+			q.e.news.Stop() // nobody tells a holder anything there
 			if q.queued {
 				q.c.Server.Go(q.l.spare)
 			}
@@ -245,7 +246,7 @@ func (q *fairWaiter) begin(ctx context.Context, given bool) (h *Hold, err error)
 // take undoes a place.
 func (q *fairWaiter) leave() {
 	q.t.forgo()
-	q.c.table.leave(q.t.entry)
+	q.t.leave()
 }
 
 // note draws conclusions from an answer.
@@ -281,7 +282,7 @@ func (q *fairWaiter) reapPlace(id string) {
 
 // wait waits until it is time to ask again.
 func (q *fairWaiter) wait(ctx context.Context, a *answer) error {
-	e := q.t.entry
+	e := q.e
 	q.c.Events.Refused(a.owner)
 	q.p.shows(ctx, e, q.t)
 	q.l.hear(e)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
@@ -49,23 +50,36 @@ const (
 	spareTime  = time.Second
 )
 
+// An ownPlace is what an entry of one waiter has more than others.
+type ownPlace struct {
+	id    string      // of its term
+	nonce string      // the message that gives the waiter this lock,
+	given atomic.Bool // and that it has come
+}
+
 // newOwn returns the entry of a waiter that is yet to come, with the owner id that it will have.
 func (l *Spec) newOwn() *entry {
-	return &entry{entryKey: l.entry, id: l.c.NewID(), nonce: newNonce()}
+	x := &struct {
+		entry
+
+		place ownPlace
+	}{entry{ls: &l.locks.table, entryKey: l.entry}, ownPlace{id: l.c.NewID(), nonce: newNonce()}}
+	x.own = &x.place
+	return &x.entry
 }
 
 // hear starts the subscription of an entry of one waiter, if it has none.
 func (l *Spec) hear(e *entry) {
-	l.c.Server.Listen(&e.news, l.channel+":"+e.id, func(n driver.Notice) {
-		if n.Payload == e.nonce {
-			e.given.Store(true)
+	l.c.Server.Listen(&e.news, l.channel+":"+e.own.id, func(n driver.Notice) {
+		if n.Payload == e.own.nonce {
+			e.own.given.Store(true)
 		}
 	}, nil)
 }
 
 // spare makes a spare, which is there for a while.
 func (l *Spec) spare() {
-	ls, e := &l.c.table, l.newOwn()
+	ls, e := &l.locks.table, l.newOwn()
 	if !ls.addSpare(l.key, e, func() { l.hear(e) }) {
 		return
 	}
@@ -134,7 +148,7 @@ func (ls *table) closeSpares() {
 
 // addOwn adds the entry of a waiter.
 func (ls *table) addOwn(e *entry) {
-	ls.own.Get(e.id, func() *entry { return e })
+	ls.own.Get(e.own.id, func() *entry { return e })
 }
 
 // ownOf returns the entries of one waiter whose term may have that owner id.
@@ -204,9 +218,9 @@ type quitter struct {
 // them all, and keeps the server from everybody else for 25 ms if 10,000 wait.
 const mostQuit = 1000
 
-// quit releases an id, together with others that leave the same fair lock.
-func (c *Locks) quit(l *Spec, x quitter) {
-	c.quitters.Add(l.key, x, func(all []quitter) {
+// leaveQueue is quit of a client.
+func (c *Locks) leaveQueue(l *Spec, id string, t *term) {
+	c.quitters.Add(l.key, quitter{id, t}, func(all []quitter) {
 		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: fairForcing(l), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {
 			o.Args = append(o.Args, x.id)
@@ -223,7 +237,7 @@ func (c *Locks) quit(l *Spec, x quitter) {
 				own.Int = 0
 			}
 			_ = x.t.released(&o, own, err)
-			c.table.put(x.t.entry)
+			x.t.home.put()
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -24,7 +23,7 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Ho
 		return nil, nil
 	}
 	now := time.Now()
-	e := old.entry
+	e := entryOf(old)
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := e.budget.Over(now)
 	alike := old.lock.kind == l.kind // a spin lock's release tells nobody
@@ -35,7 +34,7 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Ho
 	if !old.retire() {
 		return nil, nil
 	}
-	m := move{c: c, old: old, t: c.newTerm(e, l, o)}
+	m := move{c: c, old: old, t: e.newTerm(l, o)}
 	if turn {
 		return m.yield(ctx, o)
 	}
@@ -49,37 +48,6 @@ type move struct {
 	old, t *term
 }
 
-// retire ends a term that is to move to another id, and says whether it was
-// still live.
-func (t *term) retire() bool {
-	t.c.Clock.Remove(&t.lease)
-	t.entry.dropCurrent(t)
-	t.mu.Lock()
-	live := t.state == termLive
-	if live {
-		t.state, t.err = termOver, holdctx.ErrReleased
-	}
-	t.mu.Unlock()
-	t.orphan(nil)
-	return live
-}
-
-// depart leaves the gate for whoever has released the lock to n others, and notes
-// what is owed for it. That is kept for a while: the next caller that wants the lock is to know.
-func (t *term) depart(n, foreign int) {
-	e, now := t.entry, time.Now()
-	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, e.budget.Reign, now)) {
-		e.budget.Yield(max(0, n), foreign, now, now)
-		if t.lock.writers != "" {
-			e.budget.Briefly(now)
-		}
-		t.c.table.keep(e)
-	} else if n == 0 && !t.member {
-		e.budget.Free()
-	}
-	t.c.table.leave(e)
-}
-
 // listens says whether a process that owes a turn listens for it to be taken. Messages of a
 // group are about any of its values, and two that each listen would take one another
 // for waiters.
@@ -91,7 +59,7 @@ func (l *Spec) listens() bool { return l.kind.pause == nil && !l.kind.part }
 // more than old had, or where its renewals would need them. The retry of a yield that was
 // executed finds neither id: nobody held the term at that moment, so that is no loss.
 func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
-	c, t, e := m.c, m.t, m.t.entry
+	c, t, e := m.c, m.t, entryOf(m.t)
 	own, last := c.Server.Own(&e.news, t.lock.channel), "0"
 	if t.lock.kind.pause != nil || e.budget.Last(time.Now()) { // nobody sees who spins
 		last = "1"
@@ -126,7 +94,7 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 		now := time.Now()
 		e.budget.Yield(int(max(0, reply.Int)), foreign, now, now)
 		if t.lock.listens() {
-			e.listen(c, t.lock.channel)
+			e.listen(t.c, t.lock.channel)
 		}
 	}
 	t.forgo()
@@ -158,7 +126,7 @@ func (m move) transfer(ctx context.Context, o *Params) (*Hold, error) {
 // done begins the term that the server has confirmed, if that came in time.
 func (m move) done(ctx context.Context, q *request.Call, token int64, o *Params) *Hold {
 	m.t.taken(q.Sent, token)
-	h, _ := m.t.start(ctx, o, false)
+	h, _ := entryOf(m.t).start(ctx, m.t, o, false)
 	return h
 }
 
@@ -171,7 +139,7 @@ func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
 		reply, err := sent.Outcome()
 		if err == nil && isMoved != nil && isMoved(reply) && sent.Doubt(true) == nil {
 			t.lease.Confirm(sent.Sent, t.length)
-			t.passOn()
+			passOn(t)
 			return
 		}
 		// Nobody knows whose it is, so both ids are released, now and later.
@@ -182,6 +150,6 @@ func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
 			reply, err := o.Run(context.Background())
 			_ = x.released(&o, t.lock.left(context.Background(), reply), err)
 		}
-		t.c.table.leave(t.entry)
+		t.leave()
 	})
 }

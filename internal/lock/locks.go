@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -115,24 +114,17 @@ type Params struct {
 
 // Locks are the locks of a client.
 type Locks struct {
-	Options
+	env
 
-	watchdogMs string
-	seq        atomic.Uint64 // of terms
-
-	aftermath *worker.Queue // of losses: what has to be done when the contexts have ended
-	lapsed    lapsed
-	detached  detached
-	renewals  map[*script.Script]*renew.Kind // how leases are renewed with a script
-	table     table
-	quitters  *queue.Gather[quitter] // of fair locks
-	waiters   sync.Pool              // of *waiter
+	table    table
+	quitters *queue.Gather[quitter] // of fair locks
+	waiters  sync.Pool              // of *waiter
 }
 
 // New returns the locks of a client.
 func New(o Options) *Locks {
-	c := &Locks{Options: o, watchdogMs: wire.Millis(o.Watchdog), renewals: make(map[*script.Script]*renew.Kind)}
-	c.aftermath = worker.NewQueue(0, nil)
+	c := &Locks{env: env{Options: o, watchdogMs: wire.Millis(o.Watchdog), renewals: make(map[*script.Script]*renew.Kind)}}
+	c.aftermath, c.quit = worker.NewQueue(0, nil), c.leaveQueue
 	c.table.c = c
 	for _, k := range kinds {
 		if s := k.renew; c.renewals[s] == nil {

@@ -66,7 +66,7 @@ func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
 		t.unfreed = 0 // there is nothing left to free
 	}
 	if !inside {
-		t.c.table.retain(t.entry) // before whoever is to get the term can see that it is over
+		t.home.retain() // before whoever is to get the term can see that it is over
 	}
 	lapsed, longest, now := t.unfreed > 0, max(t.length, t.longest), time.Now()
 	return true, func() {
@@ -80,9 +80,9 @@ func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
 // bury does what follows from a loss.
 func (t *term) bury(reason holdctx.Reason, err error, at time.Time, ended []*Hold, inside, lapsed bool) {
 	t.c.Clock.Remove(&t.lease)
-	t.entry.dropCurrent(t)
+	t.home.forget(t, true)
 	if inside {
-		t.entry.gate.Exit()
+		t.home.exit()
 	}
 	for _, h := range ended {
 		h.lost(err, at)
@@ -94,11 +94,11 @@ func (t *term) bury(reason holdctx.Reason, err error, at time.Time, ended []*Hol
 	default:
 		t.c.Server.Go(func() {
 			_ = t.sendRelease()
-			t.c.table.put(t.entry)
+			t.home.put()
 		})
 		return
 	}
-	t.c.table.put(t.entry)
+	t.home.put()
 }
 
 // lost tells that the hold was lost then, and all that is known of it.

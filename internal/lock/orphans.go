@@ -9,9 +9,9 @@ import (
 
 // reap releases an id of ours that has no live term. It is a single attempt: more
 // will follow.
-func (c *Locks) reap(l *Spec, id string) {
+func (c *env) reap(l *Spec, id string) {
 	if l.kind.gathers {
-		c.quit(l, quitter{id: id})
+		c.quit(l, id, nil)
 		return
 	}
 	o := l.releasing(id)
@@ -19,17 +19,6 @@ func (c *Locks) reap(l *Spec, id string) {
 	reply, err := o.Run(context.Background())
 	l.left(context.Background(), reply)
 	c.Server.Orphans.Answered(id, err)
-}
-
-// reapFound releases an id that was found in a lock if it is of this client and
-// nobody here has it: a request that came late has put it there. (In a group,
-// the id of an owner of other values is nothing unusual.)
-func (c *Locks) reapFound(l *Spec, owner string) {
-	if wireClient(owner) != c.ID || c.table.known(l.key, owner) || c.lapsed.has(owner) ||
-		((l.kind.part || c.detached.may(owner)) && !c.Server.Orphans.Has(owner)) {
-		return
-	}
-	c.Server.Go(func() { c.reap(l, owner) })
 }
 
 // lapsed are the ids that were lost by their windows, for as long as they may stand

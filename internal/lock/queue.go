@@ -20,20 +20,19 @@ const queueSpace = "queue"
 // Queue returns the queue with this entry, which is none of a lock. Those who look see callers that
 // want what is stored there. silent says why nobody can have the locks, if their servers do not answer.
 func (c *Locks) Queue(entry, key string, silent func() error) *Queue {
-	return &Queue{silent: silent, lock: &Spec{c: c, key: key, kind: plain, entry: entryKey{name: entry, space: queueSpace}}}
+	return &Queue{silent: silent, lock: &Spec{c: &c.env, locks: c, key: key, kind: plain, entry: entryKey{name: entry, space: queueSpace}}}
 }
 
 // A Place is that of a caller that the queue has let in.
 type Place struct {
-	c     *Locks
 	entry *entry
 	shown *term
 }
 
 // Enter waits until the caller may go on. waited says that somebody was before it.
 func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, err error) {
-	c := q.lock.c
-	e := c.table.queues.Get(q.lock.entry, func() *entry { return &entry{entryKey: q.lock.entry} })
+	c := q.lock.locks
+	e := c.table.queues.Get(q.lock.entry, func() *entry { return &entry{ls: &c.table, entryKey: q.lock.entry} })
 	p := newWaitParams(q.lock, o)
 	p.silent = q.silent
 	p.refused = func(error) bool { waited = true; return true }
@@ -42,7 +41,7 @@ func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, er
 			return nil, waited, err
 		}
 	}
-	return &Place{c: c, entry: e}, waited, nil
+	return &Place{entry: e}, waited, nil
 }
 
 // Trouble is where the caller notes for those behind it that so few servers answer that nobody can have the locks.
@@ -59,7 +58,7 @@ func (p *Place) Show(h *Hold) {
 // Leave lets the next caller in.
 func (p *Place) Leave() {
 	if p.shown != nil {
-		p.entry.dropCurrent(p.shown)
+		p.entry.forget(p.shown, true)
 	}
-	p.c.table.leave(p.entry)
+	p.entry.leave()
 }

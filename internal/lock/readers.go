@@ -72,7 +72,7 @@ var (
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
 	p := newWaitParams(l, &o)
 	e := c.table.get(l)
-	defer c.table.put(e)
+	defer e.put()
 	for {
 		t, m := p.joinOrForm(ctx, e, &o)
 		joined := t != nil
@@ -126,8 +126,8 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 		if ok {
 			e.mu.Unlock()
 			if ask {
-				c.table.retain(e)
-				c.Server.Go(t.askOthers)
+				e.retain()
+				c.Server.Go(func() { e.askOthers(t) })
 			}
 			return t, nil
 		}
@@ -147,7 +147,7 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 	g.members.Push(&m.place, m, o.Try)
 	e.mu.Unlock()
 	if fresh {
-		c.table.retain(e) // for the job
+		e.retain() // for the job
 		c.Server.Go(g.run)
 	}
 	return nil, m
@@ -155,7 +155,7 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 
 // run gets the lock for the group.
 func (g *readerGroup) run() {
-	c := g.l.c
+	c := g.l.locks
 	p := waitParams{c: c, key: g.l.key, start: time.Now(), refused: func(why error) (waits bool) {
 		g.entry.mu.Lock()
 		g.why = why
@@ -238,7 +238,7 @@ func (g *readerGroup) finished() {
 // of the entry, call it before they leave.
 func (g *readerGroup) leaveEntry() {
 	e := g.entry
-	if g.l.c.table.entries.Find(g.l.entry) != e { // its own key may be another's by now
+	if g.l.locks.table.entries.Find(g.l.entry) != e { // its own key may be another's by now
 		return
 	}
 	e.mu.Lock()
@@ -303,7 +303,7 @@ func (m *groupMember) leave() {
 // shareLocked lets others join. All holds of the term are to read.
 func (t *term) shareLocked(now time.Time) {
 	t.shared, t.opened, t.asked = true, now, now
-	t.pace = min(max(handoff.QuantumMax, t.entry.budget.Calm.Sub(now)), handoff.LongestPause)
+	t.pace = t.home.pace(now)
 }
 
 // admitsLocked says whether a reader of this process may join, while so many of
@@ -317,11 +317,11 @@ func (t *term) admitsLocked(now time.Time, writers int) bool {
 
 // askOthers finds out whether others wait, and if so, asks again until they do
 // not or the term is over. The caller has taken a share of the entry for it.
-func (t *term) askOthers() {
+func (e *entry) askOthers(t *term) {
 	c := t.c
-	defer c.table.put(t.entry)
+	defer e.put()
 	for {
-		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&t.entry.news, t.lock.channel)})
+		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&e.news, t.lock.channel)})
 		o.Single = true
 		reply, err := o.Run(context.Background())
 		t.mu.Lock()
@@ -341,12 +341,12 @@ func (t *term) askOthers() {
 		if !again {
 			break
 		}
-		t.entry.listen(c, t.lock.channel) // to hear when they have had their turn
+		e.listen(c, t.lock.channel) // to hear when they have had their turn
 		if !c.Server.Pause(rejoinNext) || !t.live() {
 			break
 		}
 	}
-	t.entry.reopen()
+	e.reopen()
 }
 
 // reopen sends the members of a waiting group back to the term that they could
@@ -376,8 +376,8 @@ func (p *waitParams) enterSide(ctx context.Context, e *entry, l *Spec, o *Params
 	if !l.kind.stops {
 		return p.enter(ctx, e, o)
 	}
-	p.c.table.retain(e)
-	defer p.c.table.put(e)
+	e.retain()
+	defer e.put()
 	e.mu.Lock()
 	e.writers++
 	e.mu.Unlock()

@@ -208,11 +208,10 @@ func (t *term) dropLocked(reads bool) remains {
 	switch {
 	case t.count == t.reads && !t.shared:
 		t.shareLocked(time.Now())
-		e := t.entry
-		t.c.table.retain(e)
+		t.home.retain()
 		t.c.Server.Go(func() {
-			e.reopen()
-			t.c.table.put(e)
+			t.home.readmit()
+			t.home.put()
 		})
 		return readers
 	case !reads:

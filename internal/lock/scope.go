@@ -85,7 +85,7 @@ type scope struct {
 }
 
 type nestKey struct {
-	c    *Locks
+	c    *env
 	lock entryKey
 }
 

@@ -13,21 +13,27 @@ import (
 // A Spec says which lock it is, and how it differs from others. It is immutable once
 // it has been used.
 type Spec struct {
-	c       *Locks
+	c       *env
+	locks   *Locks // of whose callers it is wanted
 	key     string // its name in Redis
 	kind    *kind
-	wish    Wish      // how everybody wants it
-	entry   entryKey  // whoever wants a lock with the same one lines up with its callers
-	channel string    // where its release is told; empty: nowhere
-	alone   [1]string // the key
-	keys    []string  // of its scripts; nil: that one alone
-	taking  []string  // of the scripts that make an owner; nil: the same
-	tokens  counter   // of a fenced lock; zero: it is of another kind, or has no tokens
-	writers string    // key of those who wait to write and have precedence
-	own     any       // what only locks of its kind have, and only the kind's file knows; nil: nothing
-	twin    string    // what it must not share with its twin; empty: nothing
-	more    []string  // arguments that every script of this lock gets behind its own; nil: none
-	err     error     // a name that cannot be used
+	wish    Wish     // how everybody wants it
+	entry   entryKey // whoever wants a lock with the same one lines up with its callers
+	channel string   // where its release is told; empty: nowhere
+	keyring          // of its scripts
+	tokens  counter  // of a fenced lock; zero: it is of another kind, or has no tokens
+	writers string   // key of those who wait to write and have precedence
+	own     any      // what only locks of its kind have, and only the kind's file knows; nil: nothing
+	twin    string   // what it must not share with its twin; empty: nothing
+	more    []string // arguments that every script of this lock gets behind its own; nil: none
+	err     error    // a name that cannot be used
+}
+
+// A keyring is the keys of a lock's scripts.
+type keyring struct {
+	alone  [1]string // the lock's
+	keys   []string  // nil: that one alone
+	taking []string  // of the scripts that make an owner; nil: the same
 }
 
 // A counter is that of the fencing tokens of a lock.
@@ -39,18 +45,18 @@ type counter struct {
 // Plain returns the reentrant lock that has this name in Redis.
 func (c *Locks) Plain(key string) Spec {
 	return Spec{
-		c: c, key: key, kind: plain, wish: Wish{Lease: c.Watchdog}, channel: wire.Prefix(wire.LockChannel, key),
-		entry: entryKey{name: key}, alone: [1]string{key}, err: request.CheckKey(key),
+		c: &c.env, locks: c, key: key, kind: plain, wish: Wish{Lease: c.Watchdog}, channel: wire.Prefix(wire.LockChannel, key),
+		entry: entryKey{name: key}, keyring: keyring{alone: [1]string{key}}, err: request.CheckKey(key),
 	}
 }
 
 // allKeys returns those of the lock's scripts. For most locks that is one, which
 // needs no slice of its own: whoever asks for a lock makes a Spec.
-func (l *Spec) allKeys() []string {
-	if l.keys == nil {
-		return l.alone[:]
+func (k *keyring) allKeys() []string {
+	if k.keys == nil {
+		return k.alone[:]
 	}
-	return l.keys
+	return k.keys
 }
 
 func tokenKey(key string) string { return wire.Prefix(wire.LockToken, key) }
@@ -164,7 +170,7 @@ func Same(a, b *Spec) bool {
 }
 
 // Client returns the locks of the client that the lock is of.
-func (l *Spec) Client() *Locks { return l.c }
+func (l *Spec) Client() *Locks { return l.locks }
 
 // Entry returns what callers must have in common to line up with each other.
 func (l *Spec) Entry() string { return l.entry.name }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
@@ -24,11 +23,10 @@ type entry struct {
 	queue.Users
 	entryKey
 
-	id      string // of the only waiter of an entry of its own; empty if it is shared
+	ls      *table
+	own     *ownPlace // of the only waiter; nil: the entry is shared
 	gate    gate.Gate[*term]
 	news    notify.Listener
-	nonce   string          // in an entry of its own: the message that gives the waiter this lock,
-	given   atomic.Bool     // and that it has come
 	writers int32           // of a read-write lock: how many are in line to write; guarded by mu
 	budget  handoff.Budget  // belongs to whoever is inside the gate
 	trouble request.Trouble // of whoever is inside
@@ -77,59 +75,16 @@ type table struct {
 	pool sync.Pool
 }
 
-// get returns the entry for a lock; put gives it back.
+// get returns the entry for a lock; its put gives it back.
 func (ls *table) get(l *Spec) *entry {
 	return ls.entries.Get(l.entry, func() *entry {
 		e, ok := ls.pool.Get().(*entry)
 		if !ok {
-			e = &entry{}
+			e = &entry{ls: ls}
 		}
 		e.entryKey = l.entry
 		return e
 	})
-}
-
-// retain takes one more share of an entry that the caller has a share of.
-func (ls *table) retain(e *entry) {
-	if e.id != "" {
-		ls.own.Retain(e)
-		return
-	}
-	ls.entries.Retain(e)
-}
-
-func (ls *table) put(e *entry) {
-	var stop func()
-	idle := func() { stop = e.news.Detach() } // others would take it for a waiter's
-	reusable := false
-	switch {
-	case e.id != "":
-		ls.own.Put(e.id, e, idle)
-	case e.space == queueSpace:
-		ls.queues.Put(e.entryKey, e, idle)
-	default:
-		reusable = ls.entries.Put(e.entryKey, e, idle)
-	}
-	if stop != nil {
-		stop()
-	}
-	if reusable {
-		e.budget = handoff.Budget{}
-		e.mu.Lock()
-		e.cur, e.seen, e.waits = nil, seen{}, nil
-		e.mu.Unlock()
-		e.trouble = request.Trouble{}
-		ls.pool.Put(e)
-	}
-}
-
-// keep keeps an entry that somebody has a share of, and with it what it owes, for a
-// while longer than for its callers. An entry of one waiter is
-// not kept: no later caller could find it.
-func (ls *table) keep(e *entry) {
-	if e.id == "" {
-		ls.entries.Keep(e.entryKey, e, handoff.Keep)
-	}
 }
 
 // close ends all subscriptions. Waiters leave by themselves; a holder may stay.
@@ -214,14 +169,8 @@ func (ls *table) ofPart(name, owner string) *term {
 	return nil
 }
 
-// leave lets the next caller in with nothing.
-func (ls *table) leave(e *entry) {
-	e.gate.Exit()
-	ls.put(e)
-}
-
 // listen starts the entry's subscription, if it has none.
-func (e *entry) listen(c *Locks, channel string) {
+func (e *entry) listen(c *env, channel string) {
 	c.Server.Listen(&e.news, channel, nil, func() {
 		// Somebody else released a lock that we believe to hold: ask.
 		// (In a group that happens all the time, and is about other values.)
@@ -244,25 +193,6 @@ func (e *entry) current() *term {
 
 // Held says whether a caller of this process has the lock.
 func (e *entry) Held() bool { return e.current() != nil }
-
-// dropCurrent forgets t, if it is still the current one, and who had the lock before it.
-func (e *entry) dropCurrent(t *term) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cur == t {
-		e.cur, e.seen = nil, seen{}
-	}
-}
-
-// dropNew forgets t, which never began, if it is still the current one. Who was last seen with the
-// lock may have it still.
-func (e *entry) dropNew(t *term) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cur == t {
-		e.cur = nil
-	}
-}
 
 // saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
 func (e *entry) saw(now seen) {
@@ -317,4 +247,15 @@ func (ls *table) drain(d time.Duration) {
 	drained := ls.waiting.None()
 	ls.mu.Unlock()
 	_, _ = request.Await(context.Background(), nil, drained, time.Now().Add(d))
+}
+
+// reapFound releases an id that was found in a lock if it is of this client and
+// nobody here has it: a request that came late has put it there. (In a group,
+// the id of an owner of other values is nothing unusual.)
+func (c *Locks) reapFound(l *Spec, owner string) {
+	if wireClient(owner) != c.ID || c.table.known(l.key, owner) || c.lapsed.has(owner) ||
+		((l.kind.part || c.detached.may(owner)) && !c.Server.Orphans.Has(owner)) {
+		return
+	}
+	c.Server.Go(func() { c.reap(l, owner) })
 }

@@ -17,15 +17,15 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 		"the term of an owner":          func(ls *table) { ls.known("orders", "owner") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Locks{Options: Options{ID: "owner"}}
+			c := &Locks{env: env{Options: Options{ID: "owner"}}}
 			ls := &c.table
 			ls.c = c
 			var busy []*entry
 			for _, k := range []entryKey{{"orders", ""}, {"orders", readWrite}} {
-				busy = append(busy, ls.entries.Get(k, func() *entry { return &entry{entryKey: k} }))
+				busy = append(busy, ls.entries.Get(k, func() *entry { return &entry{ls: ls, entryKey: k} }))
 			}
 			busy = append(busy, ls.own.Get("owner:1", func() *entry {
-				return &entry{entryKey: entryKey{name: "orders"}, id: "owner:1"}
+				return &entry{ls: ls, entryKey: entryKey{name: "orders"}, own: &ownPlace{id: "owner:1"}}
 			}))
 			for _, e := range busy {
 				e.mu.Lock()
@@ -40,7 +40,7 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 			go func() {
 				defer close(shared)
 				for _, e := range busy {
-					ls.retain(e)
+					e.retain()
 				}
 			}()
 			select {

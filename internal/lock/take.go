@@ -1,16 +1,12 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -35,11 +31,11 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	case ctx.Err() != nil:
 		return nil, l.c.Errors.Busy(Busy{Name: l.Name(), Cause: request.ContextError(ctx)})
 	case sc != nil:
-		return l.c.enterScope(ctx, l, sc, &o, outer)
+		return l.locks.enterScope(ctx, l, sc, &o, outer)
 	case outer != nil:
-		return l.c.nest(ctx, l, outer, &o)
+		return l.locks.nest(ctx, l, outer, &o)
 	}
-	return l.kind.acquire(l.c, ctx, l, o)
+	return l.kind.acquire(l.locks, ctx, l, o)
 }
 
 // enclosing returns the live hold of this lock that ctx descends from, and the
@@ -72,28 +68,10 @@ func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	return h, sc, nil
 }
 
-// taking prepares a request that may make t the owner.
-func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
-	o := t.op(s, args)
-	o.Stop, o.Until, o.Since, o.Acks, o.Patient = t.c.Server.Done, p.Until, p.Since, t.c.Server.Acks.Holds, true
-	o.Trouble = &t.entry.trouble
-	if p.asks != nil {
-		o.Trouble = request.Troubles([]*request.Trouble{o.Trouble, p.asks})
-	}
-	if t.lock.taking != nil {
-		o.Keys = t.lock.taking
-	}
-	if t.fenced { // the script counts the acquisition
-		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.tokens.key, tokenKey(t.lock.key)))
-		o.Args = append(slices.Clip(o.Args), wire.Millis(cmp.Or(t.lock.tokens.endless, t.c.TokenTTL)))
-	}
-	return o
-}
-
 // take asks for the lock. If it does not get it, it returns what the server says: so
 // many facts. On failure it leaves the gate once it is known that the lock was not
 // taken, or has been released.
-func (t *term) take(ctx context.Context, o *request.Call, n int) (facts []driver.Reply, err error) {
+func take(ctx context.Context, t *term, o *request.Call, n int) (facts []driver.Reply, err error) {
 	reply, err := o.Run(ctx)
 	if err = judge(o, reply, err, t); err != nil {
 		abandon(o, t)
@@ -131,7 +109,7 @@ func abandon(o *request.Call, ts ...*term) {
 	leave := func() {
 		for _, t := range ts {
 			t.forgo()
-			t.c.table.leave(t.entry)
+			t.leave()
 		}
 	}
 	if o.Pending == nil {
@@ -147,24 +125,24 @@ func abandon(o *request.Call, ts ...*term) {
 		}
 		for _, t := range ts {
 			t.taken(pending.Sent, reply.Int)
-			t.passOn()
+			passOn(t)
 		}
 	})
 }
 
 // passOn gives a taken term that nobody wants any more to the next goroutine
 // of this process, or releases it.
-func (t *term) passOn() {
+func passOn(t *term) {
 	now := time.Now()
 	t.mu.Lock()
 	live, passable := t.startLocked(), t.passableLocked(now)
 	t.mu.Unlock()
 	if !live {
 		t.forgo()
-		t.c.table.leave(t.entry)
+		t.leave()
 		return
 	}
-	e := t.entry
+	e := entryOf(t)
 	if e.budget.Owed > 0 { // as start says
 		e.budget.Settled(e.news.Foreign(), now)
 	}
@@ -175,11 +153,10 @@ func (t *term) passOn() {
 // start makes a term that was just taken live, with its first hold, and begins a quantum;
 // fresh says that the lock came from elsewhere. It gives the term up, and returns nil, if
 // the term is no longer trusted, was revoked, or the client was closed meanwhile.
-func (t *term) start(ctx context.Context, o *Params, fresh bool) (h *Hold, trusted bool) {
+func (e *entry) start(ctx context.Context, t *term, o *Params, fresh bool) (h *Hold, trusted bool) {
 	now := time.Now()
 	if trusted = t.trusted(ctx, o.Until, now); trusted {
 		// Before it begins: it can be lost at once, and the entry with it.
-		e := t.entry
 		if fresh && e.budget.Owed > 0 {
 			e.budget.Settled(e.news.Foreign(), now)
 		}
@@ -193,63 +170,6 @@ func (t *term) start(ctx context.Context, o *Params, fresh bool) (h *Hold, trust
 		t.forgo()
 	}
 	return h, trusted
-}
-
-// trusted says whether a term that was just taken may be given to a holder.
-// One with less than half of its watchdog lease left is renewed first.
-func (t *term) trusted(ctx context.Context, until, now time.Time) bool {
-	left := t.lease.Left(now)
-	if left > t.length/2 || (left > 0 && !t.watch) {
-		return true
-	}
-	if left <= 0 {
-		return false
-	}
-	o := t.raising(t.args[0], unchanged)
-	o.Stop, o.Until = t.c.Server.Done, until
-	reply, err := o.Run(ctx)
-	if err != nil || o.Short != nil || request.First(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
-		return false
-	}
-	t.lease.Confirm(o.Sent, t.length)
-	return t.lease.Left(time.Now()) > 0
-}
-
-// renewLocks renews a batch of leases with one script, each with a result of
-// its own.
-func (c *Locks) renewLocks(s *script.Script, batch []*renew.Lease) {
-	keys := make([]string, 0, len(batch))
-	args := make([]string, 0, 3*len(batch))
-	counts := make([]string, 0, len(batch))
-	asked := make([]*renew.Lease, 0, len(batch))
-	bound, now := c.Watchdog, time.Now()
-	prolongs := false
-	for _, l := range batch {
-		t := l.Holder.(*term) //nolint:forcetypeassert // this kind's holders are terms
-		if l.Ask > 0 {
-			prolongs = true
-			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
-		}
-		t.mu.Lock()
-		if t.state == termLive {
-			count := t.showLocked()
-			asked, counts = append(asked, l), append(counts, count)
-			keys = append(keys, t.keysLocked()...)
-			args = append(append(args, t.id, wire.Millis(l.Ask), count), t.lock.more...)
-		}
-		t.mu.Unlock()
-	}
-	if len(asked) == 0 {
-		return
-	}
-	o := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Acks: c.Server.Acks.Renews && prolongs}
-	apart := o.Renew(asked)
-	for i, l := range asked {
-		l.Holder.(*term).shown(counts[i]) //nolint:forcetypeassert // as above
-	}
-	if apart {
-		request.AtATime(len(asked), func(i int) bool { c.renewLocks(s, asked[i:i+1]); return true })
-	}
 }
 
 func wireClient(owner string) string {

@@ -25,8 +25,8 @@ import (
 //	 │                │
 //	 └── given up     └── released, lost, detached, moved to another id, closed ──► over
 type term struct {
-	c      *Locks
-	entry  *entry
+	c      *env
+	home   home
 	lock   *Spec
 	id     string    // the owner field that stands in Redis
 	args   [4]string // lease in ms, id, channel, own subscriptions: the arguments of take and release
@@ -63,9 +63,9 @@ const (
 	termOver
 )
 
-// newTerm makes a term that has yet to be taken, by whoever is inside.
-func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
-	t := &term{c: c, entry: e, lock: l, watch: !o.HasLease, length: o.Lease, fenced: o.Fenced, alone: o.Member, member: o.Member, id: e.id}
+// newTerm makes a term that has yet to be taken, with that owner id; empty: with one that nobody has had.
+func (c *env) newTerm(at home, id string, l *Spec, o *Params) *term {
+	t := &term{c: c, home: at, lock: l, watch: !o.HasLease, length: o.Lease, fenced: o.Fenced, alone: o.Member, member: o.Member, id: id}
 	if t.id == "" {
 		t.id = c.NewID()
 	}
@@ -79,14 +79,11 @@ func (c *Locks) newTerm(e *entry, l *Spec, o *Params) *term {
 	t.proves = l.kind.shared
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.renewals[l.kind.renew], t, t.length
 	t.lease.Group = wire.Slot(l.key)
-	e.mu.Lock()
-	e.cur = t // from here on it can be revoked
-	e.mu.Unlock()
 	return t
 }
 
 // NewID returns an owner id that nobody has had.
-func (c *Locks) NewID() string {
+func (c *env) NewID() string {
 	n := c.seq.Add(1)
 	if n == 1 {
 		c.Events.First()
@@ -222,13 +219,8 @@ func (t *term) endLocked(err error) (ended []*Hold) {
 // the lock, if it is passable, or it is released in Redis and the gate is left. ctx only
 // bounds the waiting for that.
 func (t *term) finish(ctx context.Context, passable bool) error {
-	e := t.entry
-	if passable {
-		e.budget.Hands++
-		if e.gate.Pass(t) {
-			t.c.table.put(e)
-			return nil
-		}
+	if passable && t.home.pass(t) {
+		return nil
 	}
 	return t.release(ctx)
 }
@@ -242,19 +234,19 @@ func (t *term) passableLocked(now time.Time) bool {
 // sent the id is never taken again. ctx only bounds the waiting for the reply.
 func (t *term) release(ctx context.Context) error {
 	t.c.Clock.Remove(&t.lease)
-	t.entry.dropCurrent(t)
+	t.home.forget(t, true)
 	t.mu.Lock()
 	if t.state == termOver {
 		err := t.err
 		t.mu.Unlock()
-		t.c.table.leave(t.entry)
+		t.leave()
 		return err
 	}
 	t.state, t.err = termOver, holdctx.ErrReleased
 	others, rest := t.others, t.stays.left()
 	t.mu.Unlock()
-	foreign := t.entry.news.Foreign()
-	t.args[3] = t.c.Server.Own(&t.entry.news, t.lock.channel)
+	foreign := t.home.notices().Foreign()
+	t.args[3] = t.c.Server.Own(t.home.notices(), t.lock.channel)
 	o := t.releasing(rest)
 	reply, err := o.Run(ctx)
 	if o.Left && ctx.Err() != nil {
@@ -263,20 +255,20 @@ func (t *term) release(ctx context.Context) error {
 			reply, err := rest.Finish()
 			reply = t.lock.left(context.Background(), reply)
 			_ = t.released(&rest, reply, err)
-			t.depart(max(others, int(reply.Int)-1), foreign)
+			t.home.depart(t, max(others, int(reply.Int)-1), foreign)
 		})
 		return err
 	}
 	reply = t.lock.left(ctx, reply)
 	err = t.released(&o, reply, err)
-	t.depart(max(others, int(reply.Int)-1), foreign)
+	t.home.depart(t, max(others, int(reply.Int)-1), foreign)
 	return err
 }
 
 // releasing prepares the release of t's id, or if its lock is to stay for so long the request
 // that has it stay.
 func (t *term) releasing(rest time.Duration) request.Call {
-	t.entry.news.Expect()
+	t.home.notices().Expect()
 	if rest > 0 {
 		return t.keeping(rest)
 	}
@@ -294,7 +286,7 @@ func (t *term) sendRelease() error {
 
 // released judges the server's answer to the release.
 func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
-	t.entry.news.Answered(o.Unknown || (err == nil && reply.Int >= 1))
+	t.home.notices().Answered(o.Unknown || (err == nil && reply.Int >= 1))
 	switch {
 	case err != nil:
 		t.c.Events.ReleaseFailed(t.lock.Name(), t.id, err)
@@ -350,10 +342,10 @@ func (t *term) Close() {
 	if works {
 		return
 	}
-	t.c.table.retain(t.entry)
+	t.home.retain()
 	t.c.Server.Go(func() {
 		_ = t.sendRelease()
-		t.c.table.put(t.entry)
+		t.home.put()
 	})
 }
 
@@ -368,14 +360,14 @@ func (h *Hold) refuse() {
 	t.mu.Unlock()
 	t.c.Server.Go(func() {
 		_ = t.sendRelease()
-		t.c.table.leave(t.entry)
+		t.leave()
 	})
 }
 
 // forgo gives up a term that never began. If it was taken or put into a queue,
 // or a request of it may still be executed, its id is released.
 func (t *term) forgo() {
-	t.entry.dropNew(t)
+	t.home.forget(t, false)
 	t.mu.Lock()
 	t.state = termOver
 	if t.err == nil {
@@ -386,14 +378,14 @@ func (t *term) forgo() {
 	if !uncertain && t.lease.Confirmed().IsZero() {
 		return
 	}
-	t.c.table.retain(t.entry)
+	t.home.retain()
 	if t.lock.kind.gathers {
-		t.c.quit(t.lock, quitter{id: t.id, t: t})
+		t.c.quit(t.lock, t.id, t)
 		return
 	}
 	t.c.Server.Go(func() {
 		_ = t.sendRelease()
-		t.c.table.put(t.entry)
+		t.home.put()
 	})
 }
 

@@ -36,7 +36,7 @@ func Joint(ctx context.Context, order []*Spec) []*Spec {
 // with the error that says so, or an error of the request; or nothing if the locks are to be taken
 // one by one.
 func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, missing *Spec, err error) {
-	c := locks[0].c
+	c := locks[0].locks
 	if c.Server.Closed() || !c.table.join() { // as acquireAlone does
 		return nil, nil, request.ErrClosed
 	}
@@ -51,7 +51,7 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 	for i, t := range ts {
 		o.Keys[i] = t.lock.key
 		o.Args = append(o.Args, t.id)
-		asks = append(asks, &t.entry.trouble)
+		asks = append(asks, t.home.refusals())
 	}
 	o.Trouble = request.Troubles(asks)
 	o.Stop, o.Until, o.Since, o.Acks = c.Server.Done, p.Until, p.Since, c.Server.Acks.Holds
@@ -85,19 +85,19 @@ func enterAll(locks []*Spec, p *Params) []*term {
 	for _, l := range locks {
 		each := *p
 		each.Wish = l.wish
-		e := l.c.table.get(l)
+		e := l.locks.table.get(l)
 		if !e.gate.TryEnter() {
-			l.c.table.put(e)
-		} else if t := l.c.newTerm(e, l, &each); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
+			e.put()
+		} else if t := e.newTerm(l, &each); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
 			t.forgo()
-			l.c.table.leave(e)
+			t.leave()
 		} else {
 			ts = append(ts, t)
 			continue
 		}
 		for _, t := range ts {
 			t.forgo()
-			t.c.table.leave(t.entry)
+			t.leave()
 		}
 		return nil
 	}
@@ -112,9 +112,9 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call) ([]*H
 		t.taken(o.Sent, 1)
 		each := *p
 		each.Wish = t.lock.wish
-		h, _ := t.start(ctx, &each, true)
+		h, _ := entryOf(t).start(ctx, t, &each, true)
 		if h == nil {
-			t.c.table.leave(t.entry)
+			t.leave()
 			continue
 		}
 		holds = append(holds, h)

@@ -66,7 +66,7 @@ func (p *waitParams) end(h *Hold, err error) (*Hold, error) {
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
 func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *waitParams) (*Hold, error) {
-	t := c.newTerm(e, l, o)
+	t := e.newTerm(l, o)
 	var late request.Lateness
 	var slowest time.Duration // of the tries of who spins
 	tries := 0
@@ -74,17 +74,17 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 		if e.budget.Owed > 0 {
 			if err := p.payOwed(ctx, e, t, o.Try); err != nil {
 				t.forgo()
-				c.table.leave(e)
+				e.leave()
 				return nil, err
 			}
 		}
 		q := t.taking(l.kind.take, t.args[:2], o)
-		facts, err := t.take(ctx, &q, 2)
+		facts, err := take(ctx, t, &q, 2)
 		if err != nil {
 			return nil, err // take has left the gate, or will
 		}
 		if facts == nil {
-			h, trusted := t.start(ctx, o, true)
+			h, trusted := e.start(ctx, t, o, true)
 			switch {
 			case h != nil:
 				return h, nil
@@ -94,10 +94,10 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 				err = request.ErrClosed
 			}
 			if err != nil {
-				c.table.leave(e)
+				e.leave()
 				return nil, err
 			}
-			t = c.newTerm(e, l, o)
+			t = e.newTerm(l, o)
 			continue
 		}
 		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
@@ -121,13 +121,13 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 				c.Events.Refused(owner)
 			}
 			p.shows(ctx, e, t)
-			e.listen(c, l.channel)
+			e.listen(&c.env, l.channel)
 			p.announce(ctx, l)
 			err = p.sleep(ctx, e, ttl)
 		}
 		if err != nil {
 			t.forgo()
-			c.table.leave(e)
+			e.leave()
 			return nil, err
 		}
 	}
@@ -167,7 +167,7 @@ type ahead struct {
 
 // newWaitParams begins the waiting of a caller, unless that is a part of a longer one.
 func newWaitParams(l *Spec, o *Params) waitParams {
-	p := waitParams{c: l.c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}}
+	p := waitParams{c: l.locks, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}}
 	if o.Since.IsZero() {
 		o.Since = p.start
 	}
@@ -222,9 +222,9 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	p.behind(e)
 	switch {
 	case !in:
-		p.c.table.put(e)
+		e.put()
 	case passed == nil:
-		p.c.table.leave(e)
+		e.leave()
 	default:
 		passed.dropped(nobody)
 	}
@@ -382,7 +382,7 @@ func (p *waitParams) payOwed(ctx context.Context, e *entry, t *term, once bool) 
 		p.notNow(why)
 		p.shows(ctx, e, t)
 		if t.lock.listens() {
-			e.listen(p.c, t.lock.channel)
+			e.listen(t.c, t.lock.channel)
 		}
 		if _, err := p.pause(ctx, e, d); err != nil {
 			return err

@@ -1,0 +1,129 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/notify"
+	"github.com/redlatch/redlatch/internal/request"
+)
+
+// An entry is the home of the terms that are taken by those inside its gate.
+
+// entryOf returns the entry in which a term is taken.
+func entryOf(t *term) *entry { return t.home.(*entry) } //nolint:forcetypeassert // newTerm has said so
+
+// newTerm makes a term that has yet to be taken, by whoever is inside.
+func (e *entry) newTerm(l *Spec, o *Params) *term {
+	id := ""
+	if e.own != nil {
+		id = e.own.id
+	}
+	t := l.c.newTerm(e, id, l, o)
+	e.mu.Lock()
+	e.cur = t // from here on it can be revoked
+	e.mu.Unlock()
+	return t
+}
+
+// retain takes one more share of an entry that the caller has a share of.
+func (e *entry) retain() {
+	if e.own != nil {
+		e.ls.own.Retain(e)
+		return
+	}
+	e.ls.entries.Retain(e)
+}
+
+// put gives a share of the entry back.
+func (e *entry) put() {
+	ls := e.ls
+	var stop func()
+	idle := func() { stop = e.news.Detach() } // others would take it for a waiter's
+	reusable := false
+	switch {
+	case e.own != nil:
+		ls.own.Put(e.own.id, e, idle)
+	case e.space == queueSpace:
+		ls.queues.Put(e.entryKey, e, idle)
+	default:
+		reusable = ls.entries.Put(e.entryKey, e, idle)
+	}
+	if stop != nil {
+		stop()
+	}
+	if reusable {
+		e.budget = handoff.Budget{}
+		e.mu.Lock()
+		e.cur, e.seen, e.waits = nil, seen{}, nil
+		e.mu.Unlock()
+		e.trouble = request.Trouble{}
+		ls.pool.Put(e)
+	}
+}
+
+// keep keeps an entry that somebody has a share of, and with it what it owes, for a
+// while longer than for its callers. An entry of one waiter is
+// not kept: no later caller could find it.
+func (e *entry) keep() {
+	if e.own == nil {
+		e.ls.entries.Keep(e.entryKey, e, handoff.Keep)
+	}
+}
+
+func (e *entry) exit() { e.gate.Exit() }
+
+// leave lets the next caller in with nothing, and gives back the share of whoever was inside.
+func (e *entry) leave() {
+	e.exit()
+	e.put()
+}
+
+// pass lets the next caller in with t. It says whether there is one: the share of whoever was inside is given back then.
+func (e *entry) pass(t *term) (taken bool) {
+	e.budget.Hands++
+	if taken = e.gate.Pass(t); taken {
+		e.put()
+	}
+	return taken
+}
+
+// depart leaves the gate for whoever has released the lock to n others, and notes
+// what is owed for it. That is kept for a while: the next caller that wants the lock is to know.
+func (e *entry) depart(t *term, n, foreign int) {
+	now := time.Now()
+	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, e.budget.Reign, now)) {
+		e.budget.Yield(max(0, n), foreign, now, now)
+		if t.lock.writers != "" {
+			e.budget.Briefly(now)
+		}
+		e.keep()
+	} else if n == 0 && !t.member {
+		e.budget.Free()
+	}
+	e.leave()
+}
+
+// forget forgets t, if it is still the current term. If it has begun, the entry also forgets who had the lock before: of a term
+// that never did, whoever was seen may have the lock still.
+func (e *entry) forget(t *term, began bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cur != t {
+		return
+	}
+	e.cur = nil
+	if began {
+		e.seen = seen{}
+	}
+}
+
+func (e *entry) readmit() { e.reopen() }
+
+func (e *entry) pace(now time.Time) time.Duration {
+	return min(max(handoff.QuantumMax, e.budget.Calm.Sub(now)), handoff.LongestPause)
+}
+
+func (e *entry) notices() *notify.Listener { return &e.news }
+
+func (e *entry) refusals() *request.Trouble { return &e.trouble }

@@ -1,0 +1,107 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/renew"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// How a term comes to stand in Redis, and stays there: the request that takes it, the trust in the answer, its renewals, and
+// its end when the lock moves to another id.
+
+// taking prepares a request that may make t the owner.
+func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
+	o := t.op(s, args)
+	o.Stop, o.Until, o.Since, o.Acks, o.Patient = t.c.Server.Done, p.Until, p.Since, t.c.Server.Acks.Holds, true
+	o.Trouble = t.home.refusals()
+	if p.asks != nil {
+		o.Trouble = request.Troubles([]*request.Trouble{o.Trouble, p.asks})
+	}
+	if t.lock.taking != nil {
+		o.Keys = t.lock.taking
+	}
+	if t.fenced { // the script counts the acquisition
+		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.tokens.key, tokenKey(t.lock.key)))
+		o.Args = append(slices.Clip(o.Args), wire.Millis(cmp.Or(t.lock.tokens.endless, t.c.TokenTTL)))
+	}
+	return o
+}
+
+// trusted says whether a term that was just taken may be given to a holder.
+// One with less than half of its watchdog lease left is renewed first.
+func (t *term) trusted(ctx context.Context, until, now time.Time) bool {
+	left := t.lease.Left(now)
+	if left > t.length/2 || (left > 0 && !t.watch) {
+		return true
+	}
+	if left <= 0 {
+		return false
+	}
+	o := t.raising(t.args[0], unchanged)
+	o.Stop, o.Until = t.c.Server.Done, until
+	reply, err := o.Run(ctx)
+	if err != nil || o.Short != nil || request.First(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
+		return false
+	}
+	t.lease.Confirm(o.Sent, t.length)
+	return t.lease.Left(time.Now()) > 0
+}
+
+// renewLocks renews a batch of leases with one script, each with a result of
+// its own.
+func (c *env) renewLocks(s *script.Script, batch []*renew.Lease) {
+	keys := make([]string, 0, len(batch))
+	args := make([]string, 0, 3*len(batch))
+	counts := make([]string, 0, len(batch))
+	asked := make([]*renew.Lease, 0, len(batch))
+	bound, now := c.Watchdog, time.Now()
+	prolongs := false
+	for _, l := range batch {
+		t := l.Holder.(*term) //nolint:forcetypeassert // this kind's holders are terms
+		if l.Ask > 0 {
+			prolongs = true
+			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
+		}
+		t.mu.Lock()
+		if t.state == termLive {
+			count := t.showLocked()
+			asked, counts = append(asked, l), append(counts, count)
+			keys = append(keys, t.keysLocked()...)
+			args = append(append(args, t.id, wire.Millis(l.Ask), count), t.lock.more...)
+		}
+		t.mu.Unlock()
+	}
+	if len(asked) == 0 {
+		return
+	}
+	o := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Acks: c.Server.Acks.Renews && prolongs}
+	apart := o.Renew(asked)
+	for i, l := range asked {
+		l.Holder.(*term).shown(counts[i]) //nolint:forcetypeassert // as above
+	}
+	if apart {
+		request.AtATime(len(asked), func(i int) bool { c.renewLocks(s, asked[i:i+1]); return true })
+	}
+}
+
+// retire ends a term that is to move to another id, and says whether it was
+// still live.
+func (t *term) retire() bool {
+	t.c.Clock.Remove(&t.lease)
+	t.home.forget(t, true)
+	t.mu.Lock()
+	live := t.state == termLive
+	if live {
+		t.state, t.err = termOver, holdctx.ErrReleased
+	}
+	t.mu.Unlock()
+	t.orphan(nil)
+	return live
+}
