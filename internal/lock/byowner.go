@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/holdctx"
@@ -17,13 +16,6 @@ import (
 // a term, which do something to the owner's own alone.
 
 var errNotByOwner = invalid.Errorf("redlatch: a lock that others share, and several locks as one, are extended and released by their holds only")
-
-// releasing prepares the release of the lock as that owner's.
-func (l *Spec) releasing(owner string) request.Call {
-	c := l.c
-	args := slices.Concat(l.releaseArgs([]string{owner, l.channel, "0"}), l.more)
-	return request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: args, Lease: c.Watchdog, Stop: c.Server.Quit}
-}
 
 // ReleaseOwner releases the lock if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
 func (l *Spec) ReleaseOwner(ctx context.Context, owner string) error {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/gate"
-	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/queue"
 )
 
@@ -131,7 +130,10 @@ func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 	if t == nil || t.home != e { // the entry of a queue shows the term of another
 		return true
 	}
-	nests := t.claims(list, w, e.news.Confirmed(), time.Now())
+	nests, fresh := t.claims(list, e.news.Confirmed())
+	if fresh && w != nil && w.t == t {
+		w.add(list, t.id)
+	}
 	if !list.Tell(yield) {
 		return false
 	}
@@ -141,58 +143,6 @@ func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 		}
 	}
 	return true
-}
-
-// claims adds the live holds, or w if that waits to take the term. It returns the gates at which
-// callers wait to nest in one of the holds.
-func (t *term) claims(list *claim.List, w *inside, listens bool, now time.Time) (nests []*gate.Gate[*term]) {
-	end := t.lease.End()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.state == termNew && w != nil && w.t == t {
-		w.add(list, t.id)
-	}
-	for h := t.holds; h != nil; h = h.next {
-		if h.children != nil {
-			nests = append(nests, h.children)
-		}
-		if liveLocked(h, now) {
-			c := claimLocked(h, end)
-			c.Listens = listens
-			list.Hold(c)
-		}
-	}
-	return nests
-}
-
-// liveLocked says whether the hold is live, and changes nothing if it is over.
-func liveLocked(h *Hold, now time.Time) bool {
-	return h.err == nil && !h.apart && h.t.lease.Left(now) > 0 && h.own.over(now) == ""
-}
-
-// owned adds who has the hold, if it is live.
-func owned(h *Hold, o *holdctx.Owners) {
-	h.t.mu.Lock()
-	defer h.t.mu.Unlock()
-	if liveLocked(h, time.Now()) {
-		o.Add(h.t.id)
-	}
-}
-
-// claimLocked returns the claim of a hold whose term can be trusted until end.
-func claimLocked(h *Hold, end time.Time) claim.Claim {
-	t := h.t
-	c := claim.Claim{
-		Name: t.lock.key, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
-		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Token: h.token, Count: countLocked(h), Site: h.at,
-	}
-	if h.note != nil {
-		c.Note = *h.note
-	}
-	if h.reads { // perhaps in a term that was taken to write
-		c.Mode = modeRead
-	}
-	return c
 }
 
 // queued tells of those who are queued at a gate.

@@ -160,9 +160,7 @@ func newNonce() string {
 func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 	t, enqueue := q.t, "0"
 	if !q.o.Try {
-		t.mu.Lock()
-		t.queued = true // or may be, soon
-		t.mu.Unlock()
+		t.markQueued()
 		enqueue = "1"
 		if t.watch && !t.fenced && t.length >= silence && !q.c.Server.Acks.Holds {
 			// A renewal makes up for a lease that it is not given at once, but not for

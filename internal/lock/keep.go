@@ -34,46 +34,6 @@ func (s *stay) left() time.Duration {
 	return max(0, time.Until(s.until))
 }
 
-// sawAt is what the server has said of a lock that is not free, when it was asked then.
-func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
-	s := seen{owner: owner, ttl: max(0, ttl), asked: asked}
-	if ttl > 0 && wire.Kept(owner) {
-		s.free = asked.Add(ttl)
-	}
-	return s
-}
-
-// inVain says whether the caller waits less long than the lock stays.
-func (p *waitParams) inVain() bool { return !p.until.IsZero() && p.until.Before(p.free) }
-
-// inVain says whether the lock stays for longer than a caller waits that has come at that time, and has others before it.
-// What they knew before it came may not be so any more: somebody may have freed the lock. Then whoever is inside the gate is
-// to ask anew. A spin lock's caller does that after its pause.
-func (e *entry) inVain(came, until time.Time) bool {
-	e.mu.Lock()
-	free, asked := e.seen.free, e.seen.asked
-	e.mu.Unlock()
-	switch {
-	case until.IsZero() || !until.Before(free) || e.current() != nil:
-		return false
-	case asked.Before(came):
-		e.news.Nudge()
-		return false
-	}
-	return true
-}
-
-// inVainLocked says whether one of the members waits less long than the lock stays. All are told to join again: then that one
-// sees it. entry.mu is locked.
-func (g *readerGroup) inVainLocked() bool {
-	for m := range g.members.All() {
-		if !m.Until.IsZero() && m.Until.Before(g.entry.seen.free) && !g.entry.seen.asked.Before(m.Since) {
-			return true
-		}
-	}
-	return false
-}
-
 // keeping prepares the last request of t's id if its lock is to stay for so long, as nobody's. Until then
 // both ids are known, and for as long as the lock may last if this request is late, or is never executed.
 func (t *term) keeping(rest time.Duration) request.Call {

@@ -1,116 +1,20 @@
 package lock
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
-	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
-	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/internal/worker"
 )
-
-// Options is what Locks need.
-type Options struct {
-	Server  *request.Server
-	Clock   *renew.Clock
-	Blind   *handoff.Blind
-	Dropped *holdctx.Dropped
-	Twins   *twins.Names
-
-	ID         string        // of the client: the first part of its owner ids
-	ServerName string        // of the Redis, where several locks of one name are acquired together
-	Watchdog   time.Duration // the lease of a hold for which none was given
-	MaxHold    time.Duration // the longest that the watchdog keeps a hold; 0: no bound
-	SlowWait   time.Duration // when a wait for this process itself is told of; negative: never
-	HandOff    bool          // whether a lock may pass between goroutines
-	Agreed
-
-	Errors Errors
-	Events Events
-}
-
-// Agreed is what all who use a lock have to agree on.
-type Agreed struct {
-	Codec     string        // of the clients of Redisson
-	TokenTTL  time.Duration // for how long tokens are remembered; 0: for ever
-	Allowance time.Duration // what a waiter in a queue of Redisson is given, in whole milliseconds
-	Skew      time.Duration // by how much Redisson's clocks may differ
-}
-
-// Errors make the errors that users see.
-type Errors struct {
-	Busy func(Busy) error
-	// BusyOf is the other way round, for what others have made of it.
-	BusyOf    func(error) (Busy, bool)
-	Retryable func(error) bool // whether the same call may succeed later
-	Lost      func(name, owner string, reason holdctx.Reason, confirmed time.Time) error
-}
-
-// GaveUp turns the end of a caller's waiting into the error that says why the lock
-// could not be had. Other errors stay what they are.
-func (e *Errors) GaveUp(err error, b Busy) error {
-	return handoff.GaveUp(err, func(owed int, cause error) error {
-		b.Owed, b.Cause = owed, cause
-		return e.Busy(b)
-	})
-}
-
-// Busy says why a lock could not be had.
-type Busy struct {
-	Name  string
-	Owner string        // who has it; empty if that is not known
-	TTL   time.Duration // for how long; 0 if that is not known
-	After time.Duration // nobody has it, and so long it stays nevertheless; 0: not known
-	Owed  int           // so many others go first
-	Cause error         // of the caller's context
-}
-
-// Events are told of what happens.
-type Events struct {
-	Lost          func(claim.Loss)
-	ReleaseFailed func(name, owner string, err error)
-	SlowWait      func(name string, waited time.Duration, waiting, holding callsite.Site)
-	Requeued      func(name, owner string, waited time.Duration)
-	Dropped       func(name string, at callsite.Site)
-	Refused       func(owner string) // a caller waits on for a lock that the owner has; it must not block
-	// Inquire is told that the wait of a caller is about to end, for a lock with that key which the owner was last seen
-	// with. It must not block.
-	Inquire func(key, owner string)
-	First   func() // the client makes its first owner id; it must not block
-}
-
-// ErrReentry says that an acquisition could never succeed, because the caller holds
-// what it would wait for.
-var ErrReentry = errors.New("redlatch: lock cannot be re-entered")
-
-// Params say how a caller wants a lock.
-type Params struct {
-	Wish // that of the lock; callers leave it out
-
-	Try    bool          // the caller does not wait
-	Until  time.Time     // until when it waits; zero: as long as its context lasts
-	Hasty  bool          // the caller goes on when Until is over: that is not the end of its waiting
-	Since  time.Time     // when it began to wait; zero: now
-	Member bool          // the hold is one of several: not passed on in this process
-	At     callsite.Site // where it was asked for
-
-	scope *scope // of WithOwner, if there is one
-	// asks is what the server refuses to the callers of the scope that wait for this one. While this
-	// one waits itself it asks nothing. So where a wait begins, what has become of its requests is over.
-	asks *request.Trouble
-}
 
 // Locks are the locks of a client.
 type Locks struct {
@@ -145,8 +49,7 @@ func (c *Locks) Revoke(name, owner string) bool {
 	return t != nil && t.lose(holdctx.Revoked)
 }
 
-// Held returns what this client holds of a lock with an owner id, if it does: as long as the oldest of its holds, renewed
-// if one of them is, and with the note of the newest that has one.
+// Held returns what this client holds of a lock with an owner id, if it does, as one claim.
 func (c *Locks) Held(name, owner string) (all claim.Claim, held bool) {
 	if wireClient(owner) != c.ID {
 		return all, false
@@ -155,21 +58,7 @@ func (c *Locks) Held(name, owner string) (all claim.Claim, held bool) {
 	if t == nil {
 		return all, false
 	}
-	now, end := time.Now(), t.lease.End()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for h := t.holds; h != nil; h = h.next { // the newest first
-		if !liveLocked(h, now) {
-			continue
-		}
-		each := claimLocked(h, end)
-		each.Note, each.Renewed = cmp.Or(all.Note, each.Note), all.Renewed || each.Renewed
-		if held && all.Since.Before(each.Since) {
-			each.Since = all.Since
-		}
-		all, held = each, true
-	}
-	return all, held
+	return t.claim()
 }
 
 // Has says whether this client has, or is about to have, an owner id of a lock. If not, the id may be that of a hold of this

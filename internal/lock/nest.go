@@ -1,11 +1,9 @@
 package lock
 
 import (
-	"context"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
-	"github.com/redlatch/redlatch/internal/request"
 )
 
 // A nesting is a hold's place in the nest of its term. Those that are nested in the same
@@ -54,59 +52,6 @@ func (t *term) firstOfLocked(sc *scope) *Hold {
 		return h.joined
 	}
 	return h
-}
-
-// nest re-enters the lock from outer, after its siblings.
-func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hold, error) {
-	switch {
-	case outer.reads && l.kind.stops:
-		return nil, writeInRead(l.Name())
-	case outer.reads:
-		return c.joinNested(ctx, outer, o)
-	}
-	p := newWaitParams(l, o)
-	p.owner, p.ttl = outer.t.id, max(0, outer.t.lease.Left(p.start))
-	if err := p.amongSiblings(ctx, outer, o); err != nil {
-		return nil, err
-	}
-	h, err := outer.t.reenter(ctx, outer, l, o)
-	return p.nested(outer, h, err)
-}
-
-// nested returns a hold in outer that has begun, or says why it could not.
-func (p *waitParams) nested(outer, h *Hold, err error) (*Hold, error) {
-	if err == nil {
-		return h, nil
-	}
-	if over := outer.unenterable(); over != nil {
-		return nil, over
-	}
-	return nil, p.asBusy(err)
-}
-
-// amongSiblings waits until it is the caller's turn to nest in outer.
-func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) error {
-	g := outer.siblings()
-	switch {
-	case g.TryEnter():
-		return nil
-	case o.Try:
-		return p.asBusy(request.ErrWaitOver)
-	}
-	o.asks.Over()
-	_, in, err := p.lineUp(ctx, g, outer.End().Done(), nil, func(waited time.Duration) {
-		p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, outer.t.site())
-	})
-	if err == nil {
-		return nil
-	}
-	if in {
-		g.Exit()
-	}
-	if over := outer.unenterable(); over != nil {
-		return over
-	}
-	return p.asBusy(err)
 }
 
 // closed frees the hold's turn among its siblings when it and everything that

@@ -3,8 +3,12 @@ package lock
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // reap releases an id of ours that has no live term. It is a single attempt: more
@@ -66,4 +70,16 @@ func (s *lapsed) released(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.until[id].released
+}
+
+func wireClient(owner string) string {
+	id, _ := wire.ClientOf(owner)
+	return id
+}
+
+// releasing prepares the release of the lock as that owner's.
+func (l *Spec) releasing(owner string) request.Call {
+	c := l.c
+	args := slices.Concat(l.releaseArgs([]string{owner, l.channel, "0"}), l.more)
+	return request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: args, Lease: c.Watchdog, Stop: c.Server.Quit}
 }

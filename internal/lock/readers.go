@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/handoff"
-	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
@@ -21,19 +19,6 @@ import (
 // nobody waits to write, and nobody new after that: it drains. Those of this
 // process who wait to write are in line; others are found by asking how many
 // listen for the release, once in a quantum while readers come.
-
-// sharing is what a term knows of its readers. It is guarded by term.mu.
-type sharing struct {
-	reads  int           // of term.count, those that only read
-	shared bool          // all of them do, and others may join
-	opened time.Time     // since when
-	pace   time.Duration // how often to ask whether others wait
-	asked  time.Time
-	asking bool
-	others int // how many others were found to wait
-
-	proves bool // Redis has a key that keeps its read hold alive
-}
 
 // A readerGroup is readers who wait together. Its members are those who do; when the
 // last one leaves, the group does.
@@ -63,7 +48,6 @@ type groupMember struct {
 }
 
 var (
-	errRejoin  = errors.New("redlatch: the readers that are in let others join again")
 	errNobody  = errors.New("redlatch: nobody waits any more")
 	rejoinNext = 100 * time.Millisecond // between two questions whether others still wait
 )
@@ -114,16 +98,7 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 	c, l, now := p.c, p.lock, time.Now()
 	e.mu.Lock()
 	if t := e.cur; t != nil {
-		t.mu.Lock()
-		ok := t.admitsLocked(now, int(e.writers))
-		ask := ok && !t.asking && now.Sub(t.asked) >= t.pace
-		if ok {
-			t.count++
-			t.reads++
-			t.asking = t.asking || ask
-		}
-		t.mu.Unlock()
-		if ok {
+		if ok, ask := t.admit(now, int(e.writers)); ok {
 			e.mu.Unlock()
 			if ask {
 				e.retain()
@@ -201,29 +176,20 @@ func (g *readerGroup) tell(h *Hold, err error) {
 		g.cancel(errNobody)
 		return
 	}
-	t := h.t
-	left := others
 	e.mu.Lock()
 	if e.forming == g {
 		e.forming = nil
 	}
-	t.mu.Lock()
-	if t.state == termLive {
-		t.count += g.members.Len()
-		t.reads += g.members.Len()
-		t.shareLocked(time.Now())
-		g.t = t
-		// Before a member can release: the last one to do that releases the lock.
-		t.removeLocked(h, holdctx.ErrReleased)
-		left = t.dropLocked(true)
+	left, seated := h.giveUpTo(g.members.Len()) // before a member can release: the last one to do that releases the lock
+	if seated {
+		g.t = h.t
 	} else {
 		g.err = errRejoin
 	}
-	t.mu.Unlock()
 	g.finished()
 	e.mu.Unlock()
 	g.cancel(errNobody)
-	t.dropped(left)
+	h.t.dropped(left)
 }
 
 // finished says that t or err is set.
@@ -300,21 +266,6 @@ func (m *groupMember) leave() {
 	}
 }
 
-// shareLocked lets others join. All holds of the term are to read.
-func (t *term) shareLocked(now time.Time) {
-	t.shared, t.opened, t.asked = true, now, now
-	t.pace = t.home.pace(now)
-}
-
-// admitsLocked says whether a reader of this process may join, while so many of
-// it wait to write.
-func (t *term) admitsLocked(now time.Time, writers int) bool {
-	if t.state != termLive || !t.shared || t.count == 0 || t.lease.Left(now) <= 0 {
-		return false
-	}
-	return now.Sub(t.opened) < handoff.QuantumMax || (writers == 0 && t.others == 0)
-}
-
 // askOthers finds out whether others wait, and if so, asks again until they do
 // not or the term is over. The caller has taken a share of the entry for it.
 func (e *entry) askOthers(t *term) {
@@ -324,21 +275,7 @@ func (e *entry) askOthers(t *term) {
 		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&e.news, t.lock.channel)})
 		o.Single = true
 		reply, err := o.Run(context.Background())
-		t.mu.Lock()
-		if err == nil {
-			t.others = max(0, int(reply.Int))
-		}
-		if !c.Server.SeenByScripts() && time.Since(t.opened) >= handoff.ReignMax {
-			t.others = max(1, t.others) // they may listen at another node
-		}
-		again := t.state == termLive && t.others > 0
-		t.asking, t.asked = again, time.Now()
-		gone := err == nil && reply.Int < 0
-		t.mu.Unlock()
-		if gone {
-			c.Clock.Check(&t.lease)
-		}
-		if !again {
+		if !t.heard(int(reply.Int), err) {
 			break
 		}
 		e.listen(c, t.lock.channel) // to hear when they have had their turn
@@ -358,9 +295,7 @@ func (e *entry) reopen() {
 		e.mu.Unlock()
 		return
 	}
-	t.mu.Lock()
-	ok := t.admitsLocked(time.Now(), int(e.writers))
-	t.mu.Unlock()
+	ok := t.admits(time.Now(), int(e.writers))
 	if ok {
 		e.forming = nil
 	}

@@ -239,14 +239,13 @@ func (t *term) dropped(left remains) {
 
 // joinNested nests a read hold in another one of the same owner: it costs
 // nothing, and several may overlap.
-func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, error) {
-	t, turn := outer.t, outer
-	p := waitParams{c: c, key: t.lock.key}
-	if outer.joined != nil {
-		turn = outer.joined
+func (h *Hold) joinNested(ctx context.Context, o *Params) (*Hold, error) {
+	t, turn := h.t, h
+	if h.joined != nil {
+		turn = h.joined
 	}
 	t.mu.Lock()
-	err := outer.err
+	err := h.err
 	if err == nil {
 		t.count++
 		t.reads++
@@ -256,6 +255,5 @@ func (c *Locks) joinNested(ctx context.Context, outer *Hold, o *Params) (*Hold, 
 	if err != nil {
 		return nil, err
 	}
-	h, err := t.enterShared(ctx, turn, o)
-	return p.nested(outer, h, err)
+	return t.enterShared(ctx, turn, o)
 }

@@ -145,45 +145,6 @@ func (s *scope) holdIn(t *term) *Hold {
 
 var errNotNested = errors.New("the outer hold has ended")
 
-// enterScope acquires or re-enters the lock for a scope.
-func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, outer *Hold) (*Hold, error) {
-	n := sc.enter(l)
-	defer sc.leave(l)
-	p := newWaitParams(l, o)
-	select {
-	case <-n.slot:
-	default:
-		if o.Try {
-			return nil, p.asBusy(request.ErrWaitOver)
-		}
-		over := c.table.apart.shows(p.wait(ctx))
-		w := request.Waiting{Key: p.key, Asks: &n.trouble, Since: o.Since, Until: p.until, Stop: c.Server.Done}
-		_, err := request.Wait(ctx, c.Server, &w, n.slot)
-		if over(); err != nil {
-			return nil, p.asBusy(err)
-		}
-	}
-	defer func() { n.slot <- struct{}{} }()
-	o.scope, o.asks = sc, &n.trouble
-	if t := n.t.Load(); t != nil {
-		h, err := t.joinScope(ctx, l, o)
-		if !errors.Is(err, errNotNested) {
-			return h, p.asBusy(err)
-		}
-	}
-	var h *Hold
-	var err error
-	if outer != nil {
-		h, err = c.nest(ctx, l, outer, o)
-	} else {
-		h, err = l.kind.acquire(c, ctx, l, *o)
-	}
-	if err == nil {
-		n.t.Store(h.t)
-	}
-	return h, err
-}
-
 // hasItAlready refuses the scope what it has.
 func hasItAlready(l *Spec) error {
 	return fmt.Errorf("%w: lock %q is non-reentrant and this owner has it; use its hold, or another owner", ErrReentry, l.Name())

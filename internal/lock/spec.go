@@ -180,3 +180,9 @@ func (l *Spec) Within(ctx context.Context) bool {
 	outer, sc, err := l.enclosing(ctx)
 	return outer != nil || sc != nil || err != nil
 }
+
+// An entryKey tells entries apart. A name may be a lock's and, by mistake, a
+// read-write lock's: those share nothing here.
+type entryKey struct {
+	name, space string
+}

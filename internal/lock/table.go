@@ -40,29 +40,6 @@ type entry struct {
 	forming *readerGroup // those who wait to read
 }
 
-// seen is who had a lock when we last saw it, and for how long.
-type seen struct {
-	owner string
-	ttl   time.Duration
-	free  time.Time // from when on nobody has it, if it only stays until then: see keep.go; else zero
-	asked time.Time // when the server was asked that said so
-}
-
-// busy says why nobody else could have the lock.
-func (s seen) busy(name string) Busy {
-	b := Busy{Name: name, Owner: s.owner, TTL: s.ttl}
-	if !s.free.IsZero() {
-		b.After = max(0, time.Until(s.free))
-	}
-	return b
-}
-
-// An entryKey tells entries apart. A name may be a lock's and, by mistake, a
-// read-write lock's: those share nothing here.
-type entryKey struct {
-	name, space string
-}
-
 // A table is a client's entries.
 type table struct {
 	c       *Locks
@@ -193,34 +170,6 @@ func (e *entry) current() *term {
 
 // Held says whether a caller of this process has the lock.
 func (e *entry) Held() bool { return e.current() != nil }
-
-// saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
-func (e *entry) saw(now seen) {
-	e.mu.Lock()
-	e.seen = now
-	g := e.forming
-	vain := g != nil && !now.free.IsZero() && g.inVainLocked()
-	if vain {
-		e.forming = nil
-	}
-	e.mu.Unlock()
-	if vain {
-		g.cancel(errRejoin)
-	}
-	if !now.free.IsZero() {
-		e.gate.Wake()
-	}
-}
-
-// lastSeen returns who has the lock, as far as we know, and for how long.
-func (e *entry) lastSeen() seen {
-	if cur := e.current(); cur != nil {
-		return seen{owner: cur.id, ttl: max(0, cur.lease.Left(time.Now()))}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.seen
-}
 
 // join notes a caller that may leave something to be settled, unless the client is closed;
 // part forgets it.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // Enter acquires or re-enters the lock.
@@ -134,9 +133,7 @@ func abandon(o *request.Call, ts ...*term) {
 // of this process, or releases it.
 func passOn(t *term) {
 	now := time.Now()
-	t.mu.Lock()
-	live, passable := t.startLocked(), t.passableLocked(now)
-	t.mu.Unlock()
+	live, passable := t.startPassing(now)
 	if !live {
 		t.forgo()
 		t.leave()
@@ -170,9 +167,4 @@ func (e *entry) start(ctx context.Context, t *term, o *Params, fresh bool) (h *H
 		t.forgo()
 	}
 	return h, trusted
-}
-
-func wireClient(owner string) string {
-	id, _ := wire.ClientOf(owner)
-	return id
 }

@@ -133,6 +133,13 @@ func (t *term) markUncertain() {
 	t.uncertain = true
 }
 
+// markQueued notes that t stands in a fair lock's queue, or may stand there soon.
+func (t *term) markQueued() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queued = true
+}
+
 // begin makes a taken term live, with its first hold. It returns nil if the
 // term was revoked, or the client closed, before it could begin.
 func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
@@ -162,6 +169,13 @@ func (t *term) startLocked() bool {
 	}
 	t.state = termLive
 	return true
+}
+
+// startPassing makes a taken term live without a hold, and says whether it may pass to another goroutine of this process.
+func (t *term) startPassing(now time.Time) (live, passable bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.startLocked(), t.passableLocked(now)
 }
 
 // adopt gives a live term that was passed on to its next hold. It returns

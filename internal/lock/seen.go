@@ -1,0 +1,92 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// seen is who had a lock when we last saw it, and for how long.
+type seen struct {
+	owner string
+	ttl   time.Duration
+	free  time.Time // from when on nobody has it, if it only stays until then: see keep.go; else zero
+	asked time.Time // when the server was asked that said so
+}
+
+// busy says why nobody else could have the lock.
+func (s seen) busy(name string) Busy {
+	b := Busy{Name: name, Owner: s.owner, TTL: s.ttl}
+	if !s.free.IsZero() {
+		b.After = max(0, time.Until(s.free))
+	}
+	return b
+}
+
+// sawAt is what the server has said of a lock that is not free, when it was asked then.
+func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
+	s := seen{owner: owner, ttl: max(0, ttl), asked: asked}
+	if ttl > 0 && wire.Kept(owner) {
+		s.free = asked.Add(ttl)
+	}
+	return s
+}
+
+// inVain says whether the caller waits less long than the lock stays.
+func (p *waitParams) inVain() bool { return !p.until.IsZero() && p.until.Before(p.free) }
+
+// inVain says whether the lock stays for longer than a caller waits that has come at that time, and has others before it.
+// What they knew before it came may not be so any more: somebody may have freed the lock. Then whoever is inside the gate is
+// to ask anew. A spin lock's caller does that after its pause.
+func (e *entry) inVain(came, until time.Time) bool {
+	e.mu.Lock()
+	free, asked := e.seen.free, e.seen.asked
+	e.mu.Unlock()
+	switch {
+	case until.IsZero() || !until.Before(free) || e.current() != nil:
+		return false
+	case asked.Before(came):
+		e.news.Nudge()
+		return false
+	}
+	return true
+}
+
+// inVainLocked says whether one of the members waits less long than the lock stays. All are told to join again: then that one
+// sees it. entry.mu is locked.
+func (g *readerGroup) inVainLocked() bool {
+	for m := range g.members.All() {
+		if !m.Until.IsZero() && m.Until.Before(g.entry.seen.free) && !g.entry.seen.asked.Before(m.Since) {
+			return true
+		}
+	}
+	return false
+}
+
+// saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
+func (e *entry) saw(now seen) {
+	e.mu.Lock()
+	e.seen = now
+	g := e.forming
+	vain := g != nil && !now.free.IsZero() && g.inVainLocked()
+	if vain {
+		e.forming = nil
+	}
+	e.mu.Unlock()
+	if vain {
+		g.cancel(errRejoin)
+	}
+	if !now.free.IsZero() {
+		e.gate.Wake()
+	}
+}
+
+// lastSeen returns who has the lock, as far as we know, and for how long.
+func (e *entry) lastSeen() seen {
+	if cur := e.current(); cur != nil {
+		return seen{owner: cur.id, ttl: max(0, cur.lease.Left(time.Now()))}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.seen
+}

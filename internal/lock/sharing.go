@@ -1,0 +1,93 @@
+package lock
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/handoff"
+	"github.com/redlatch/redlatch/internal/holdctx"
+)
+
+// sharing is what a term knows of its readers. It is guarded by term.mu.
+type sharing struct {
+	reads  int           // of term.count, those that only read
+	shared bool          // all of them do, and others may join
+	opened time.Time     // since when
+	pace   time.Duration // how often to ask whether others wait
+	asked  time.Time
+	asking bool
+	others int // how many others were found to wait
+
+	proves bool // Redis has a key that keeps its read hold alive
+}
+
+// shareLocked lets others join. All holds of the term are to read.
+func (t *term) shareLocked(now time.Time) {
+	t.shared, t.opened, t.asked = true, now, now
+	t.pace = t.home.pace(now)
+}
+
+// admitsLocked says whether a reader of this process may join, while so many of
+// it wait to write.
+func (t *term) admitsLocked(now time.Time, writers int) bool {
+	if t.state != termLive || !t.shared || t.count == 0 || t.lease.Left(now) <= 0 {
+		return false
+	}
+	return now.Sub(t.opened) < handoff.QuantumMax || (writers == 0 && t.others == 0)
+}
+
+// admits is admitsLocked for those who have not locked t.
+func (t *term) admits(now time.Time, writers int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.admitsLocked(now, writers)
+}
+
+// admit gives a reader of this process a place, if it may join. ask says that the caller is to ask whether others wait.
+func (t *term) admit(now time.Time, writers int) (ok, ask bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.admitsLocked(now, writers) {
+		return false, false
+	}
+	t.count++
+	t.reads++
+	ask = !t.asking && now.Sub(t.asked) >= t.pace
+	t.asking = t.asking || ask
+	return true, ask
+}
+
+// heard notes how many others wait, if the question has not failed, and says whether it is to be asked again.
+func (t *term) heard(others int, failed error) (again bool) {
+	t.mu.Lock()
+	if failed == nil {
+		t.others = max(0, others)
+	}
+	if !t.c.Server.SeenByScripts() && time.Since(t.opened) >= handoff.ReignMax {
+		t.others = max(1, t.others) // they may listen at another node
+	}
+	again = t.state == termLive && t.others > 0
+	t.asking, t.asked = again, time.Now()
+	t.mu.Unlock()
+	if failed == nil && others < 0 { // the owner does not read
+		t.c.Clock.Check(&t.lease)
+	}
+	return again
+}
+
+// giveUpTo ends a hold that was acquired for n readers, and gives each of them a place in its term, unless that is over.
+func (h *Hold) giveUpTo(n int) (left remains, seated bool) {
+	t := h.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != termLive {
+		return others, false
+	}
+	t.count += n
+	t.reads += n
+	t.shareLocked(time.Now())
+	t.removeLocked(h, holdctx.ErrReleased)
+	return t.dropLocked(true), true
+}
+
+var errRejoin = errors.New("redlatch: the readers that are in let others join again")
