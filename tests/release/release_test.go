@@ -4,10 +4,8 @@ package release
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/internal/leaktest"
+	"github.com/redlatch/redlatch/tests/internal/folder"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -26,67 +25,27 @@ const (
 	second = "v0.99.2"
 )
 
-// A folder is a place where commands are run.
-type folder struct {
-	*testing.T
-
-	dir string
-	env []string
-}
-
-// try runs a command, and returns what it printed.
-func (f folder) try(name string, args ...string) (string, error) {
-	f.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = f.dir, append(cmd.Environ(), f.env...)
-	var out, all bytes.Buffer
-	cmd.Stdout = &out
-	cmd.Stderr = &all
-	err := cmd.Run()
-	if err != nil {
-		err = fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out.String(), all.String())
-	}
-	return out.String(), err
-}
-
-// run is try of what has to succeed.
-func (f folder) run(name string, args ...string) string {
-	f.Helper()
-	out, err := f.try(name, args...)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return out
-}
-
-func (f folder) write(name, text string) {
-	f.Helper()
-	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
-		f.Fatal(err)
-	}
-}
-
 // A repository has the working tree as its only commit, and a remote repository.
-func repository(t *testing.T) (repo folder, remote string) {
+func repository(t *testing.T) (repo folder.Folder, remote string) {
 	t.Helper()
 	// What make or git has told the process of this test is not for those of others.
 	for _, name := range []string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"} {
 		t.Setenv(name, "")
 		_ = os.Unsetenv(name)
 	}
-	repo = folder{t, t.TempDir(), []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1"}}
-	for name := range strings.SplitSeq(folder{t, top, nil}.run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
-		copyFile(t, filepath.Join(top, name), filepath.Join(repo.dir, name))
+	repo = folder.At(t, t.TempDir(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	for name := range strings.SplitSeq(folder.At(t, top).Run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
+		copyFile(t, filepath.Join(top, name), filepath.Join(repo.Dir, name))
 	}
 	remote = filepath.Join(t.TempDir(), "redlatch.git")
-	repo.run("git", "init", "--quiet", "--initial-branch=main")
-	repo.run("git", "config", "user.name", "tester")
-	repo.run("git", "config", "user.email", "tester@example.com")
-	repo.run("git", "add", "--all")
-	repo.run("git", "commit", "--quiet", "--message=the working tree")
-	repo.run("git", "init", "--quiet", "--bare", "--initial-branch=main", remote)
-	repo.run("git", "remote", "add", "origin", remote)
-	repo.run("git", "push", "--quiet", "origin", "main")
+	repo.Run("git", "init", "--quiet", "--initial-branch=main")
+	repo.Run("git", "config", "user.name", "tester")
+	repo.Run("git", "config", "user.email", "tester@example.com")
+	repo.Run("git", "add", "--all")
+	repo.Run("git", "commit", "--quiet", "--message=the working tree")
+	repo.Run("git", "init", "--quiet", "--bare", "--initial-branch=main", remote)
+	repo.Run("git", "remote", "add", "origin", remote)
+	repo.Run("git", "push", "--quiet", "origin", "main")
 	return repo, remote
 }
 
@@ -113,8 +72,8 @@ func copyFile(t *testing.T, from, to string) {
 // taken from this machine's module cache, as far as it is there.
 func users(t *testing.T, remote string) []string {
 	t.Helper()
-	here := folder{t, top, nil}
-	goenv := func(name string) string { return strings.TrimSpace(here.run("go", "env", name)) }
+	here := folder.At(t, top)
+	goenv := func(name string) string { return strings.TrimSpace(here.Run("go", "env", name)) }
 	return []string{
 		"GOWORK=off", "GO111MODULE=on", "GOSUMDB=off", "GONOPROXY=" + ours,
 		"GOMODCACHE=" + t.TempDir(),
@@ -131,15 +90,15 @@ func TestRelease(t *testing.T) {
 	t.Run("first", func(t *testing.T) { works(t, env, first, first) })
 
 	// As soon as two modules change together, main need not be installable. It is built in a checkout all the same.
-	repo.write("new.go", "package redlatch\n\n// New2 is new.\nfunc New2() int { return 2 }\n")
-	repo.write("redlatchgoredis/new.go", "package redlatchgoredis\n\nimport \"github.com/redlatch/redlatch\"\n\nvar _ = redlatch.New2()\n")
-	repo.run("git", "add", "--all")
-	repo.run("git", "commit", "--quiet", "--message=a change of two modules")
-	repo.run("git", "push", "--quiet", "origin", "main")
+	repo.Write("new.go", "package redlatch\n\n// New2 is new.\nfunc New2() int { return 2 }\n")
+	repo.Write("redlatchgoredis/new.go", "package redlatchgoredis\n\nimport \"github.com/redlatch/redlatch\"\n\nvar _ = redlatch.New2()\n")
+	repo.Run("git", "add", "--all")
+	repo.Run("git", "commit", "--quiet", "--message=a change of two modules")
+	repo.Run("git", "push", "--quiet", "origin", "main")
 	checkout := repo
-	checkout.env = append(slices.Clip(repo.env), "GOWORK=")
-	checkout.run("go", "build", "./...", "./redlatchgoredis")
-	checkout.run("make", "--no-print-directory", "cross", "SYSTEMS=linux", "PUBLISHED=redlatchgoredis")
+	checkout.Env = append(slices.Clip(repo.Env), "GOWORK=")
+	checkout.Run("go", "build", "./...", "./redlatchgoredis")
+	checkout.Run("make", "--no-print-directory", "cross", "SYSTEMS=linux", "PUBLISHED=redlatchgoredis")
 	if _, err := imported(t, env, "redlatchgoredis", "main"); err == nil || !strings.Contains(err.Error(), "undefined: redlatch.New2") {
 		t.Errorf("a change of two modules, which is not released yet, is installed: %v", err)
 	}
@@ -147,7 +106,7 @@ func TestRelease(t *testing.T) {
 	release(repo, second)
 	t.Run("second at main", func(t *testing.T) { works(t, env, "main", second) }) // that is the second release
 	t.Run("README", func(t *testing.T) { runs(t, env) })
-	checkout.run("make", "--no-print-directory", "tidied")
+	checkout.Run("make", "--no-print-directory", "tidied")
 	t.Run("refused", func(t *testing.T) {
 		repo.T = t
 		refuses(repo)
@@ -155,13 +114,13 @@ func TestRelease(t *testing.T) {
 }
 
 // release makes a release, and publishes it as the script says.
-func release(repo folder, version string) {
+func release(repo folder.Folder, version string) {
 	repo.Helper()
-	said := strings.Split(strings.TrimSpace(repo.run("make", "--no-print-directory", "release", "VERSION="+version)), "\n")
-	if got := repo.run("git", "status", "--porcelain") + repo.run("git", "log", "--format=%s", "origin/main..", "--"); got != "all: release "+version+"\n" {
+	said := strings.Split(strings.TrimSpace(repo.Run("make", "--no-print-directory", "release", "VERSION="+version)), "\n")
+	if got := repo.Run("git", "status", "--porcelain") + repo.Run("git", "log", "--format=%s", "origin/main..", "--"); got != "all: release "+version+"\n" {
 		repo.Errorf("the release has left this in the working tree and its branch:\n%s", got)
 	}
-	if got, want := repo.run("git", "rev-parse", "main"), repo.run("git", "rev-parse", version+"^{commit}"); got != want {
+	if got, want := repo.Run("git", "rev-parse", "main"), repo.Run("git", "rev-parse", version+"^{commit}"); got != want {
 		repo.Errorf("main is %s, and the release %s", got, want)
 	}
 	var pushes [][]string
@@ -175,12 +134,12 @@ func release(repo folder, version string) {
 		repo.Fatalf("release.sh does not say how to push the root module's tag, and then the others, but\n%s", strings.Join(said, "\n"))
 	}
 	for _, push := range pushes {
-		repo.run(push[0], push[1:]...)
+		repo.Run(push[0], push[1:]...)
 	}
-	if got, want := repo.run("git", "ls-remote", "--refs", "origin"), repo.run("git", "show-ref", "--heads", "--tags"); strings.Count(got, "\n") != strings.Count(want, "\n") {
+	if got, want := repo.Run("git", "ls-remote", "--refs", "origin"), repo.Run("git", "show-ref", "--heads", "--tags"); strings.Count(got, "\n") != strings.Count(want, "\n") {
 		repo.Errorf("the remote has\n%swant\n%s", got, want)
 	}
-	if got := strings.Fields(repo.run("git", "tag", "--points-at=main")); len(got) != len(programs)+1 {
+	if got := strings.Fields(repo.Run("git", "tag", "--points-at=main")); len(got) != len(programs)+1 {
 		repo.Errorf("%q are released, and there are programs for %d modules and the command", got, len(programs))
 	}
 }
@@ -197,17 +156,17 @@ func works(t *testing.T, env []string, query, version string) {
 // installs has a user without a checkout install the command and run it.
 func installs(t *testing.T, env []string, query, version string) {
 	t.Helper()
-	user := folder{t, t.TempDir(), env}
-	user.env = append(slices.Clip(env), "GOBIN="+user.dir)
-	user.run("go", "install", ours+"/cmd/redlatch@"+query)
-	command := filepath.Join(user.dir, "redlatch")
-	if got := user.run(command, "version"); !strings.Contains(got, version) {
+	user := folder.At(t, t.TempDir(), env...)
+	user.Env = append(slices.Clip(env), "GOBIN="+user.Dir)
+	user.Run("go", "install", ours+"/cmd/redlatch@"+query)
+	command := filepath.Join(user.Dir, "redlatch")
+	if got := user.Run(command, "version"); !strings.Contains(got, version) {
 		t.Errorf("redlatch version says %q", got)
 	}
-	if got := user.run(command, "--help"); !strings.Contains(got, "demo") {
+	if got := user.Run(command, "--help"); !strings.Contains(got, "demo") {
 		t.Errorf("redlatch --help says %q", got)
 	}
-	user.run(command, "demo", "--plain", "--for", "2s")
+	user.Run(command, "demo", "--plain", "--for", "2s")
 }
 
 // runs has a user build the README's program in an empty module, with what README says to get.
@@ -222,13 +181,13 @@ func runs(t *testing.T, env []string) {
 	if get == nil || program == nil {
 		t.Fatal("README has no go get, or no program")
 	}
-	user := folder{t, t.TempDir(), env}
-	user.run("go", "mod", "init", "example.com/user")
-	user.write("main.go", string(program[1]))
-	user.run("go", "get", string(get[1])) // the newest release
-	user.run("go", "get", ".")            // what else the program imports
-	user.run("go", "build", "-o", os.DevNull, ".")
-	if got := user.run("go", "list", "-m", ours); !strings.Contains(got, second) {
+	user := folder.At(t, t.TempDir(), env...)
+	user.Run("go", "mod", "init", "example.com/user")
+	user.Write("main.go", string(program[1]))
+	user.Run("go", "get", string(get[1])) // the newest release
+	user.Run("go", "get", ".")            // what else the program imports
+	user.Run("go", "build", "-o", os.DevNull, ".")
+	if got := user.Run("go", "list", "-m", ours); !strings.Contains(got, second) {
 		t.Errorf("the newest version is %s, want %s", got, second)
 	}
 }
@@ -287,14 +246,14 @@ var programs = map[string]struct {
 }
 
 // imported has a user get a module and test a program with it.
-func imported(t *testing.T, env []string, dir, query string) (user folder, err error) {
+func imported(t *testing.T, env []string, dir, query string) (user folder.Folder, err error) {
 	t.Helper()
 	program := programs[dir]
-	user = folder{t, t.TempDir(), env}
-	user.run("go", "mod", "init", "example.com/user")
-	user.write("user_test.go", "package user\n\nimport (\n\"testing\"; "+program.imports+"\n)\n\nfunc Test(t *testing.T) {"+program.body+"\n}\n")
-	if _, err = user.try("go", "get", strings.TrimSuffix(ours+"/"+dir, "/")+"@"+query); err == nil {
-		_, err = user.try("go", "test", "-mod=mod", "./...")
+	user = folder.At(t, t.TempDir(), env...)
+	user.Run("go", "mod", "init", "example.com/user")
+	user.Write("user_test.go", "package user\n\nimport (\n\"testing\"; "+program.imports+"\n)\n\nfunc Test(t *testing.T) {"+program.body+"\n}\n")
+	if _, err = user.Try("go", "get", strings.TrimSuffix(ours+"/"+dir, "/")+"@"+query); err == nil {
+		_, err = user.Try("go", "test", "-mod=mod", "./...")
 	}
 	return user, err
 }
@@ -307,7 +266,7 @@ func imports(t *testing.T, env []string, dir, query, version string) {
 		t.Fatal(err)
 	}
 	module, program := strings.TrimSuffix(ours+"/"+dir, "/"), programs[dir]
-	required := user.run("go", "list", "-m", "all")
+	required := user.Run("go", "list", "-m", "all")
 	for line := range strings.Lines(required) {
 		if path, v, _ := strings.Cut(strings.TrimSpace(line), " "); (path == ours || strings.HasPrefix(path, ours+"/")) && v != version {
 			t.Errorf("with %s comes %s %s", module, path, v)
@@ -319,11 +278,11 @@ func imports(t *testing.T, env []string, dir, query, version string) {
 	want := []string{"example.com/user", ours}
 	if dir != "" {
 		// What the library of others brings, at the version that our module requires.
-		at := user.run("go", "list", "-m", "-f", "{{.Path}}@{{.Version}}", program.library)
-		other := folder{t, t.TempDir(), env}
-		other.run("go", "mod", "init", "example.com/user")
-		other.run("go", "get", strings.TrimSpace(at))
-		want = append(paths(other.run("go", "list", "-m", "all")), ours, module)
+		at := user.Run("go", "list", "-m", "-f", "{{.Path}}@{{.Version}}", program.library)
+		other := folder.At(t, t.TempDir(), env...)
+		other.Run("go", "mod", "init", "example.com/user")
+		other.Run("go", "get", strings.TrimSpace(at))
+		want = append(paths(other.Run("go", "list", "-m", "all")), ours, module)
 	}
 	if got := paths(required); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		t.Errorf("with %s come\n%q, want\n%q", module, got, want)
@@ -341,68 +300,68 @@ func paths(list string) (all []string) {
 }
 
 // refuses has someone release what must not be.
-func refuses(repo folder) {
+func refuses(repo folder.Folder) {
 	repo.Helper()
 	want := func(pattern, name string, args ...string) {
 		repo.Helper()
-		before := repo.run("git", "show-ref")
-		if _, err := repo.try(name, args...); err == nil || !regexp.MustCompile(pattern).MatchString(err.Error()) {
+		before := repo.Run("git", "show-ref")
+		if _, err := repo.Try(name, args...); err == nil || !regexp.MustCompile(pattern).MatchString(err.Error()) {
 			repo.Errorf("%s %q: %v; want a refusal: %s", name, args, err, pattern)
 		}
-		if after := repo.run("git", "show-ref"); after != before {
+		if after := repo.Run("git", "show-ref"); after != before {
 			repo.Errorf("%s %q was refused, and left\n%swhere there was\n%s", name, args, after, before)
 		}
 	}
 	commit := func(message string) {
 		repo.Helper()
-		repo.run("git", "commit", "--quiet", "--all", "--message="+message)
-		repo.run("git", "push", "--quiet", "origin", "main")
+		repo.Run("git", "commit", "--quiet", "--all", "--message="+message)
+		repo.Run("git", "push", "--quiet", "origin", "main")
 	}
 	undo := func() {
 		repo.Helper()
-		repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
-		repo.run("git", "push", "--quiet", "--force", "origin", "main")
+		repo.Run("git", "reset", "--quiet", "--hard", "HEAD^")
+		repo.Run("git", "push", "--quiet", "--force", "origin", "main")
 	}
-	repo.run("scripts/releasable.sh")
+	repo.Run("scripts/releasable.sh")
 	want("there is a tag "+second, "make", "release", "VERSION="+second)
 	want("usage", "make", "release")
-	repo.run("git", "switch", "--quiet", "--detach")
+	repo.Run("git", "switch", "--quiet", "--detach")
 	want("no branch", "make", "release", "VERSION=v0.99.3")
-	repo.run("git", "switch", "--quiet", "main")
+	repo.Run("git", "switch", "--quiet", "main")
 
 	// A tag by hand, on a commit that requires another release.
-	repo.run("git", "tag", "redlatchgoredis/v0.99.3")
+	repo.Run("git", "tag", "redlatchgoredis/v0.99.3")
 	want(`redlatchgoredis/v0.99.3 must not be published:\n  it requires `+ours+` `+second, "scripts/releasable.sh")
-	repo.run("git", "tag", "--delete", "redlatchgoredis/v0.99.3")
+	repo.Run("git", "tag", "--delete", "redlatchgoredis/v0.99.3")
 
 	// A commit that the remote has not, and so the remote could have another one.
-	repo.run("git", "commit", "--quiet", "--allow-empty", "--message=not pushed")
+	repo.Run("git", "commit", "--quiet", "--allow-empty", "--message=not pushed")
 	want("origin's main is not HEAD", "make", "release", "VERSION=v0.99.3")
-	repo.run("git", "reset", "--quiet", "--hard", "HEAD^")
+	repo.Run("git", "reset", "--quiet", "--hard", "HEAD^")
 
 	// A patch that takes away what users have compiled.
-	repo.run("git", "rm", "--quiet", "new.go", "redlatchgoredis/new.go")
+	repo.Run("git", "rm", "--quiet", "new.go", "redlatchgoredis/new.go")
 	commit("an API that is gone")
 	want(`(?s)incompatible changes.*New2: removed.*a patch release must not break`, "make", "release", "VERSION=v0.99.3")
 	undo()
 
 	// What go vet finds.
-	repo.write("new.go", "package redlatch\n\n// New2 is new.\nfunc New2() int { return two }\n")
+	repo.Write("new.go", "package redlatch\n\n// New2 is new.\nfunc New2() int { return two }\n")
 	commit("what does not compile")
 	want(`go vet: .*(?s:.*)undefined: two`, "make", "release", "VERSION=v0.99.3")
 	undo()
 
 	// A replacement.
-	repo.run("go", "mod", "edit", "-replace=github.com/redis/go-redis/v9=../fork", "redlatchgoredis/go.mod")
+	repo.Run("go", "mod", "edit", "-replace=github.com/redis/go-redis/v9=../fork", "redlatchgoredis/go.mod")
 	want("not committed", "make", "release", "VERSION=v0.99.4")
-	repo.run("git", "reset", "--quiet", "--hard")
-	repo.run("go", "mod", "edit", "-replace=example.com/unused=../fork", "redlatchgoredis/go.mod")
+	repo.Run("git", "reset", "--quiet", "--hard")
+	repo.Run("go", "mod", "edit", "-replace=example.com/unused=../fork", "redlatchgoredis/go.mod")
 	commit("a fork")
 	want(`redlatchgoredis/v0.99.4 must not be published:\n  it replaces modules`, "make", "release", "VERSION=v0.99.4")
 	undo()
-	repo.run("go", "mod", "edit", "-require=example.com/library@v1.0.0", "go.mod")
-	repo.run("git", "commit", "--quiet", "--all", "--message=a requirement")
-	repo.run("git", "tag", "v0.99.5")
+	repo.Run("go", "mod", "edit", "-require=example.com/library@v1.0.0", "go.mod")
+	repo.Run("git", "commit", "--quiet", "--all", "--message=a requirement")
+	repo.Run("git", "tag", "v0.99.5")
 	want(`v0.99.5 must not be published:\n  the root module requires example.com/library`, "scripts/releasable.sh", "v0.99.5")
 }
 
@@ -426,21 +385,21 @@ func TestQuickstartBeforeTheFirstRelease(t *testing.T) {
 		return
 	}
 	_, remote := repository(t)
-	user := folder{t, t.TempDir(), append(users(t, remote), "GOWORK=")}
-	user.run("bash", "-euc", lines[1])
-	user.dir = filepath.Join(user.dir, "shop")
+	user := folder.At(t, t.TempDir(), append(users(t, remote), "GOWORK=")...)
+	user.Run("bash", "-euc", lines[1])
+	user.Dir = filepath.Join(user.Dir, "shop")
 	for _, name := range []string{"main.go", "main_test.go"} {
-		user.write(name, read("examples/quickstart/"+name))
+		user.Write(name, read("examples/quickstart/"+name))
 	}
-	user.run("go", "vet", ".")
+	user.Run("go", "vet", ".")
 }
 
 // What README shows first works in a clone.
 func TestReadmeCommands(t *testing.T) {
 	_, remote := repository(t)
-	clone := folder{t, filepath.Join(t.TempDir(), "redlatch"), []string{"GOWORK="}}
-	folder{t, top, nil}.run("git", "clone", "--quiet", "--branch=main", remote, clone.dir)
-	text, err := os.ReadFile(filepath.Join(clone.dir, "README.md"))
+	clone := folder.At(t, filepath.Join(t.TempDir(), "redlatch"), "GOWORK=")
+	folder.At(t, top).Run("git", "clone", "--quiet", "--branch=main", remote, clone.Dir)
+	text, err := os.ReadFile(filepath.Join(clone.Dir, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,17 +408,17 @@ func TestReadmeCommands(t *testing.T) {
 			t.Errorf("README does not show %q any more", command)
 		}
 	}
-	clone.run("go", "run", "./cmd/redlatch", "demo", "--plain", "--for", "2s")
+	clone.Run("go", "run", "./cmd/redlatch", "demo", "--plain", "--for", "2s")
 
 	// All of make test takes a minute; here are a few packages.
 	if servers, err := filepath.Abs(filepath.Join(top, ".servers")); err != nil {
 		t.Fatal(err)
 	} else if _, err := os.Stat(servers); err == nil {
-		if err := os.Symlink(servers, filepath.Join(clone.dir, ".servers")); err != nil {
+		if err := os.Symlink(servers, filepath.Join(clone.Dir, ".servers")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := clone.run("make", "test", "PUBLISHED=redlatchrueidis", "SLOW=/cmd/|/tests/[^o]"); !regexp.MustCompile(`(?m)^ok\s+\S+/tests/otel\s`).MatchString(got) {
+	if got := clone.Run("make", "test", "PUBLISHED=redlatchrueidis", "SLOW=/cmd/|/tests/[^o]"); !regexp.MustCompile(`(?m)^ok\s+\S+/tests/otel\s`).MatchString(got) {
 		t.Errorf("make test says\n%s", got)
 	}
 }

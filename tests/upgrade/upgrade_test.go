@@ -20,6 +20,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/internal/testserver"
+	"github.com/redlatch/redlatch/tests/internal/folder"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -35,7 +36,7 @@ const (
 func TestFleetsOfTwoReleasesShareEverything(t *testing.T) {
 	dir := t.TempDir()
 	from := before(t)
-	fmt.Printf("CHOSEN: from %s\n", run(t, top, "git", "log", "-1", "--format=%h, %s", from)) // make shows such a line
+	fmt.Printf("CHOSEN: from %s\n", in(t, top).Line("git", "log", "-1", "--format=%h, %s", from)) // make shows such a line
 	if err := roll(t, was(t, from, filepath.Join(dir, "tree"), nil), build(t, top, filepath.Join(dir, "this"))); err != nil {
 		t.Error(err)
 	}
@@ -72,12 +73,12 @@ func before(t *testing.T) string {
 	if from := os.Getenv("UPGRADE_FROM"); from != "" {
 		return from
 	}
-	tags := run(t, top, "git", "-c", "versionsort.suffix=-", // v1.0.0-rc.1 comes before v1.0.0
+	tags := in(t, top).Line("git", "-c", "versionsort.suffix=-", // v1.0.0-rc.1 comes before v1.0.0
 		"tag", "--list", "--merged=HEAD", "--no-contains=HEAD", "--sort=-version:refname", "v[0-9]*")
 	if last, _, _ := strings.Cut(tags, "\n"); last != "" {
 		return last
 	}
-	commit := run(t, top, "git", "rev-list", "--first-parent", "--max-count=1", "--skip=60", "HEAD")
+	commit := in(t, top).Line("git", "rev-list", "--first-parent", "--max-count=1", "--skip=60", "HEAD")
 	if commit == "" {
 		t.Fatal("there is no release before this commit, nor are there 60 commits: UPGRADE_FROM=COMMIT says from where")
 	}
@@ -91,8 +92,8 @@ func was(t *testing.T, commit, tree string, change func(tree string)) (program s
 	if err := os.Mkdir(tree, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	run(t, top, "git", "archive", "--format=tar", "--output="+tree+".tar", commit)
-	run(t, tree, "tar", "-xf", tree+".tar")
+	in(t, top).Run("git", "archive", "--format=tar", "--output="+tree+".tar", commit)
+	in(t, tree).Run("tar", "-xf", tree+".tar")
 	peer, own := filepath.Join(tree, "tests", "upgrade", "peer"), tree+".own"
 	hasOne := os.Rename(peer, own) == nil
 	if err := os.CopyFS(peer, os.DirFS("peer")); err != nil {
@@ -126,32 +127,14 @@ func build(t *testing.T, tree, program string) string {
 
 func builds(t *testing.T, tree, program string) error {
 	t.Helper()
-	_, err := try(t, filepath.Join(tree, "tests"), "go", "build", "-buildvcs=false", "-trimpath", "-o", program, "./upgrade/peer")
+	_, err := in(t, filepath.Join(tree, "tests")).Try("go", "build", "-buildvcs=false", "-trimpath", "-o", program, "./upgrade/peer")
 	return err
 }
 
-// run is try of what has to succeed.
-func run(t *testing.T, dir string, words ...string) string {
+// in is a folder in which the tests replace our modules by those of their tree.
+func in(t *testing.T, dir string) folder.Folder {
 	t.Helper()
-	out, err := try(t, dir, words...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// try runs a command, and returns what it printed, without the end of the last line.
-func try(t *testing.T, dir string, words ...string) (string, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
-	cmd.Dir, cmd.Env = dir, append(cmd.Environ(), "GOWORK=off") // the tests replace our modules by those of their tree
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
-	out, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%q: %w: %s", words, err, complaints.String())
-	}
-	return strings.TrimSuffix(string(out), "\n"), err
+	return folder.At(t, dir, "GOWORK=off")
 }
 
 // roll replaces one process after the other, to and fro. A process begins before another one ends, as in a roll-out.
