@@ -120,6 +120,26 @@ var mutants = []mutant{
 		"barrier", 20, "so many were the last",
 	},
 	{
+		"a fair lock is given whoever has it", "internal/lua/fairlock.take.lua",
+		"if not holder and (not whose or whose == owner) then", "if not whose or whose == owner then",
+		"fair", 20, "beside",
+	},
+	{
+		"a joint take minds only who has the first lock", "internal/lua/multilock.take.lua",
+		"if held[i] and held[i] ~= ARGV[i + 1] then", "if held[i] and held[i] ~= ARGV[i + 1] and i == 1 then",
+		"multi", 20, "beside",
+	},
+	{
+		"who waits for another lock keeps what it has of a MultiLock", "internal/multi/acquire.go",
+		"			g.undo(ctx)\n", "			_ = g\n",
+		"multi", 20, "for ever",
+	},
+	{
+		"two terms have one number", "internal/lua/token.luainc",
+		"token = redis.call('INCR', token_key)", "token = tonumber(redis.call('GET', token_key) or redis.call('INCR', token_key))",
+		"election", 20, "token",
+	},
+	{
 		"a shutdown does not wait for what is held", "client.go",
 		"late := c.awaitReleases(ctx)", "var late error",
 		"lock", 40, "and still had",
