@@ -1,12 +1,18 @@
 package locks
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -113,4 +119,97 @@ func TestAWaiterOfRedissonFindsTheScoresThatItExpects(t *testing.T) {
 		w.Release(h)
 		w.WantNothing()
 	})
+}
+
+// The queue of one client with another library's in it: all orders of leaving
+// keep the scores as Redisson would.
+func TestScoresAreRedissonsWhoeverLeaves(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		a := w.Client(redlatch.Config{})
+		_, timeouts, _ := locktest.FairKeys("orders")
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			h := w.Acquire(bg, a.FairLock("orders", redlatch.Lease(time.Hour)))
+			base := float64(time.Now().Add(w.Server.TTL("orders")).UnixMilli())
+			var waits []<-chan locktest.Outcome
+			var cancels []context.CancelFunc
+			for range 8 {
+				ctx, cancel := context.WithCancel(bg)
+				waits = append(waits, w.Waiting(ctx, a.FairLock("orders")))
+				cancels = append(cancels, cancel)
+			}
+			for len(waits) > 0 {
+				i := r.IntN(len(waits))
+				cancels[i]()
+				<-waits[i]
+				synctest.Wait()
+				waits, cancels = slices.Delete(waits, i, i+1), slices.Delete(cancels, i, i+1)
+				for n, id := range w.Queue("orders") {
+					if score, _ := w.Server.ZScore(timeouts, id); score != base+float64(n+1)*allowance {
+						t.Fatalf("seed %d: number %d of %d has the score %.0f, want %.0f", seed, n, len(waits), score, base+float64(n+1)*allowance)
+					}
+				}
+			}
+			w.Release(h)
+			w.WantNothing()
+		}
+	})
+}
+
+func TestThousandsOfWaitersMoveUp(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c := w.Client(redlatch.Config{})
+		h := w.Acquire(bg, c.FairLock("orders"))
+		next := w.Waiting(bg, c.FairLock("orders"))
+		queue, timeouts, _ := locktest.FairKeys("orders")
+		scores, err := w.Server.SortedSet(timeouts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := slices.Max(slices.Collect(maps.Values(scores)))
+		const n = 5000
+		want := map[string]float64{}
+		for i := range n {
+			id := fmt.Sprintf("2d1b7d0a-52c8-4c1f-9b5e-000000000000:%d", i)
+			want[id] = last + float64(i)*allowance
+			if _, err := w.Server.Push(queue, id); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Server.ZAdd(timeouts, want[id]+allowance, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Release(h)
+		w.Release(w.Got(next))
+		if scores, err = w.Server.SortedSet(timeouts); err != nil || !maps.Equal(scores, want) {
+			t.Errorf("%d scores, %v; not those of before less the allowance of one", len(scores), err)
+		}
+	})
+}
+
+// Owner fields of ours are told from Redisson's by their shape.
+func TestOnlyFieldsOfOursAreJudgedBySilence(t *testing.T) {
+	for owner, ours := range map[string]bool{
+		wire.Owner(wire.NewClientID(), 3):        true,
+		"0f8fad5b-d9cb-469f-a165-70867728950e:3": false, // version 4
+		"0f8fad5b-d9cb-869f-a165-7086772895:3":   false, // too short
+		"8-8-8-8-8:3":                            false,
+		"worker-8a:3":                            false,
+	} {
+		t.Run(owner, func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) {
+				c := w.Client(redlatch.Config{})
+				queue, timeouts, _ := locktest.FairKeys("orders")
+				_, _ = w.Server.Push(queue, owner)
+				_, _ = w.Server.ZAdd(timeouts, float64(time.Now().Add(time.Minute).UnixMilli()), owner)
+				h, err := c.FairLock("orders").TryAcquire(bg, 0)
+				if taken := err == nil; taken != ours {
+					t.Errorf("swept: %v, want %v (%v)", taken, ours, err)
+				}
+				if h != nil {
+					w.Release(h)
+				}
+			})
+		})
+	}
 }
