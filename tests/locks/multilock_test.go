@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -486,100 +485,6 @@ func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
 				t.Errorf("left behind: %s", key)
 			}
 		}
-	})
-}
-
-// Random schedules over three names and three clients: never two holders of one
-// name, nobody waits for ever, nothing is left.
-func TestRandomMultiLocksExcludeEachOther(t *testing.T) {
-	locktest.WithSeeds(t, 5, func(w *locktest.World, seed uint64) {
-		names := []string{"a", "b", "c"}
-		var inside [3]atomic.Int64
-		var sections, failed atomic.Int64
-		var wg sync.WaitGroup
-		for p := range uint64(3) {
-			d := &locktest.Tap{}
-			dice := rand.New(rand.NewPCG(seed, p))
-			var mu sync.Mutex
-			roll := func(n int) int { mu.Lock(); defer mu.Unlock(); return dice.IntN(n) }
-			d.Hook = func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-				time.Sleep(time.Duration(roll(4)) * time.Millisecond)
-				if roll(40) == 0 {
-					return driver.Reply{}, locktest.ErrReplyLost // lost on the way
-				}
-				reply, err := next()
-				time.Sleep(time.Duration(roll(4)) * time.Millisecond)
-				if roll(40) == 0 {
-					return driver.Reply{}, locktest.ErrReplyLost
-				}
-				return reply, err
-			}
-			c := w.Tapped(redlatch.Config{}, d)
-			for range 2 {
-				wg.Go(func() {
-					for range 25 {
-						var opts []redlatch.PlainOption
-						if roll(4) == 0 {
-							opts = append(opts, redlatch.Fenced()) // one by one
-						}
-						var members []*redlatch.Lock
-						var mine []int
-						for i, name := range names {
-							if roll(2) == 0 {
-								members = append(members, c.Lock(name, opts...))
-								mine = append(mine, i)
-							}
-						}
-						if len(members) == 0 {
-							continue
-						}
-						ctx, cancel := context.WithCancel(bg)
-						switch roll(4) {
-						case 0:
-							time.AfterFunc(time.Duration(roll(30))*time.Millisecond, cancel)
-						case 1:
-							slices.Reverse(members)
-						}
-						h, err := redlatch.MultiLock(members...).Acquire(ctx)
-						if err != nil {
-							failed.Add(1)
-							if !errors.Is(err, context.Canceled) {
-								t.Error(err)
-							}
-							cancel()
-							continue
-						}
-						for _, i := range mine {
-							if inside[i].Add(1) != 1 {
-								t.Errorf("two holders of %s", names[i])
-							}
-						}
-						time.Sleep(time.Duration(roll(8)) * time.Millisecond)
-						if h.Err() != nil {
-							t.Errorf("lost: %v", h.Err())
-						}
-						for _, i := range mine {
-							inside[i].Add(-1)
-						}
-						sections.Add(1)
-						if err := h.Release(ctx); err != nil && !errors.Is(err, context.Canceled) {
-							t.Error(err)
-						}
-						cancel()
-					}
-				})
-			}
-		}
-		wg.Wait()
-		if sections.Load() < 60 {
-			t.Errorf("only %d sections", sections.Load())
-		}
-		t.Logf("%d sections, %d given up", sections.Load(), failed.Load())
-		time.Sleep(15 * time.Second) // half of a lease: what is gone was released
-		for _, name := range names {
-			w.Server.Del("redisson_lock_token:{" + name + "}")
-		}
-		w.WantNothing()
 	})
 }
 
