@@ -36,12 +36,12 @@ PLAINLY := /(archtest|valkeygen|gotest|waits|redlatch/cmd/.*|examples/.*|redlatc
 # COSTS are tests in fake time to which the race detector adds minutes; others see the same code with it. make check runs them without
 # it.
 COSTS := TestAListenerThatTakesNothingCostsATenth|TestAWaiterHasAPermitInTime|TestAnotherFairLockWaitTimeoutIsHonoured
-COSTS := $(COSTS)|TestTheDebtsOfACrowdArePaidTogether|TestLongWaitsKeepTheirPlaces|TestNoTwoLeadAtATimeAndTermsRise|TestNoAnswerCrashesAClient
+COSTS := $(COSTS)|TestTheDebtsOfACrowdArePaidTogether|TestLongWaitsKeepTheirPlaces|TestNoAnswerCrashesAClient
 
 # UNRACED are the tests that a build with the race detector does not have. They and COSTS stand in the packages of NOTRACED; other
 # UNRACED ones in packages that PLAINLY has. internal/archtest compares.
 UNRACED := Hostile|Alloc
-NOTRACED := $(addprefix ./,redlatchprom $(addprefix tests/,handoff locks synchronizers clients faults goredis rueidis otel))
+NOTRACED := $(addprefix ./,redlatchprom $(addprefix tests/,handoff locks clients faults goredis rueidis otel))
 PLAIN_UNRACED := $(addprefix ./tests/,prom valkeygo)
 
 # make check sets PARTLY. Then make search leaves out the mutants of each line of each script, and make interop the race detector and

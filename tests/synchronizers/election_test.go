@@ -3,12 +3,8 @@ package synchronizers
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -67,59 +63,6 @@ func (c *candidate) end(w *locktest.World) {
 }
 
 func term(ctx context.Context) int64 { return redlatch.HoldFrom(ctx).Token() }
-
-// One leads at a time, whatever becomes of the leaders, and each term has a higher number than all before.
-func TestNoTwoLeadAtATimeAndTermsRise(t *testing.T) {
-	locktest.WithSeeds(t, 5, func(w *locktest.World, seed uint64) {
-		const candidates = 4
-		var leading, most atomic.Int32
-		var mu sync.Mutex
-		var terms []int64
-		var all sync.WaitGroup
-		ctx, stop := context.WithTimeout(bg, time.Hour)
-		defer stop()
-		for i := range candidates {
-			e := election.New(w.Client(redlatch.Config{}), name)
-			if i%2 == 1 {
-				e = election.New(w.Client(redlatch.Config{NoHandOff: true}), name, election.Standby(time.Duration(i)*time.Second))
-			}
-			for range 2 { // of the same process
-				all.Go(func() {
-					rng := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // chance
-					err := e.Run(ctx, func(ctx context.Context, _ int64) error {
-						most.Store(max(most.Load(), leading.Add(1)))
-						defer leading.Add(-1)
-						mu.Lock()
-						terms = append(terms, term(ctx))
-						mu.Unlock()
-						select {
-						case <-ctx.Done():
-						case <-time.After(time.Duration(rng.IntN(90)) * time.Second):
-						}
-						if rng.IntN(3) == 0 {
-							_, _ = e.Resign(ctx)
-						}
-						return nil
-					})
-					if !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("Run: %v", err)
-					}
-				})
-			}
-		}
-		all.Wait()
-		synctest.Wait()
-		if !slices.IsSorted(terms) || len(terms) < 30 || len(slices.Compact(slices.Clone(terms))) != len(terms) {
-			t.Errorf("the terms were %d", terms)
-		}
-		if w.Server.Exists(name) {
-			t.Error("somebody leads still")
-		}
-		if most.Load() != 1 {
-			t.Errorf("%d led at a time", most.Load())
-		}
-	})
-}
 
 // After FLUSHALL the numbers of terms began again with 1, and what checked them refused every leader.
 func TestTermsRiseWhenTheServerHasLostItsData(t *testing.T) {
