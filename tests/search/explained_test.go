@@ -29,7 +29,7 @@ var explained = map[string]string{
 // unsearched says of scripts why no search runs them, by what their names begin with.
 var unsearched = map[string]string{
 	"barrier.info":       "it only reads",
-	"ratelimiter.":       "its model is tests/synchronizers/models_ratelimiter_test.go",
+	"ratelimiter.":       "its model is tests/synchronizers/ratelimiter_model_test.go",
 	"latch.count":        "it only reads",
 	"semaphore.info":     "it only reads",
 	"semaphore.read":     "it only reads",

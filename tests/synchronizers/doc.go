@@ -3,6 +3,5 @@
 //   - semaphore: semaphores, those whose permits are counted and those whose permits have ids and leases;
 //   - latch: count-down latches and barriers, and the sessions that keep their counts exact;
 //   - ratelimiter: rate limiters, and the queue that callers of one process form before one;
-//   - election: candidates: which one leads, when the next one does, and what others see of it;
-//   - models: clients at random, with faults; after each step, what must always be true, of locks too.
+//   - election: candidates: which one leads, when the next one does, and what others see of it.
 package synchronizers
