@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -12,6 +13,7 @@ import (
 type unitCosts struct {
 	hold, connection, subscription float64 // bytes
 	renewal                        float64 // of one hold, in a script for a hundred
+	alone                          float64 // of one hold, in a script of its own
 	check                          float64 // that a client library makes of an idle connection
 	message                        float64 // to each that listens
 	answer                         float64 // of one client that is asked what it holds, with all that comes of it
@@ -19,18 +21,20 @@ type unitCosts struct {
 
 // measuredCosts are rounded from docs/performance.md, whose section Scale shows them beside those of its own run. The checks
 // are those that production.md tells of: 60 µs each second for a client, whose two connections are checked twice.
-var measuredCosts = unitCosts{hold: 190, connection: 38_000, subscription: 240, renewal: 2.7, check: 15, message: 6, answer: 49}
+var measuredCosts = unitCosts{hold: 190, connection: 38_000, subscription: 240, renewal: 2.7, alone: 4.4, check: 15, message: 6, answer: 49}
 
 // A fleet is what the model is asked about. The holds are spread evenly over the clients, and over the primaries.
 type fleet struct {
 	clients, holds int
 	checked        time.Duration // how often a client library checks each idle connection
+	cluster        bool          // the primaries are of one Cluster, else they are independent servers
 }
 
 // What all fleets have in common.
 const (
 	renewedEach    = 10 * time.Second // a third of the default WatchdogTimeout
-	inScript       = 100              // holds that one script renews
+	inScript       = renewedTogether  // holds that one script renews
+	slots          = 16_384           // of a Cluster: a script renews holds of one slot
 	releasedEach   = time.Second      // a lock for which all clients wait
 	askedEach      = refresh          // by somebody who wants to know what all clients hold
 	answersSpread  = 100 * time.Millisecond
@@ -43,18 +47,21 @@ const (
 )
 
 var fleets = []fleet{
-	{1_000, 100_000, checkedUsually},
-	{1_000, 1_000_000, checkedUsually},
-	{10_000, 1_000_000, checkedUsually},
-	{10_000, 1_000_000, checkedRarely},
-	{10_000, 10_000_000, checkedRarely},
-	{10_000, 100_000_000, checkedRarely},
+	{1_000, 100_000, checkedUsually, false},
+	{1_000, 1_000_000, checkedUsually, false},
+	{10_000, 1_000_000, checkedUsually, false},
+	{10_000, 1_000_000, checkedRarely, false},
+	{10_000, 10_000_000, checkedRarely, false},
+	{10_000, 100_000_000, checkedRarely, false},
 }
 
 // A load is which part of a core something takes of one primary.
 type load struct{ renewals, checks, messages, census float64 }
 
-func (l load) sum() float64 { return l.renewals + l.checks + l.messages + l.census }
+func (l load) sum() float64 { return l.renewals + l.fixed() }
+
+// fixed is what more primaries do not make less.
+func (l load) fixed() float64 { return l.checks + l.messages + l.census }
 
 // largest names what takes most, in the words of the table.
 func (l load) largest() string {
@@ -77,23 +84,45 @@ func (p fleet) load(u unitCosts, primaries int) load {
 	each := func(micros float64, period time.Duration) float64 { return micros / 1e6 / period.Seconds() }
 	clients := float64(p.clients)
 	return load{
-		renewals: each(u.renewal*float64(p.holds)/float64(primaries), renewedEach),
+		renewals: each(p.renewals(u, primaries), renewedEach),
 		checks:   each(u.check*linksOfClient*clients, p.checked),
 		messages: each(u.message*clients, releasedEach),
 		census:   each(u.answer*clients, askedEach),
 	}
 }
 
+// scripts is how many a client sends to each primary to renew what it holds there.
+func (p fleet) scripts(primaries int) float64 {
+	each := float64(p.holds) / float64(p.clients)
+	if !p.cluster {
+		return math.Ceil(each / float64(primaries) / inScript)
+	}
+	// So many slots have a hold, if the names fall where they may, and some of them have more than fit into one script.
+	taken := slots * -math.Expm1(each*math.Log1p(-1.0/slots))
+	return max(taken, each/inScript) / float64(primaries)
+}
+
+// renewals is the time that one primary needs to renew all that it has, once: each hold takes its time, and so does each script.
+func (p fleet) renewals(u unitCosts, primaries int) float64 {
+	script := (u.alone - u.renewal) / (1 - 1.0/inScript)
+	return (u.alone-script)*float64(p.holds)/float64(primaries) + script*p.scripts(primaries)*float64(p.clients)
+}
+
 // primaries is how many it takes until none is busy for more than half of the time. More are of no use if clients cost
 // too much by themselves: then there is one.
 func (p fleet) primaries(u unitCosts) int {
-	rest := p.load(u, 1)
-	own := rest.renewals
-	rest.renewals = 0
-	if spare := halfACore - rest.sum(); spare > 0 {
-		return int(math.Ceil(own / spare))
+	if p.load(u, math.MaxInt32).fixed() >= halfACore {
+		return 1
 	}
-	return 1
+	return 1 + sort.Search(math.MaxInt32, func(n int) bool { return p.load(u, n+1).sum() <= halfACore })
+}
+
+// most is how many holds such clients may have until so many primaries are busy for half of the time.
+func (p fleet) most(u unitCosts, primaries int) int {
+	return max(0, sort.Search(math.MaxInt32, func(n int) bool {
+		p.holds = n
+		return p.load(u, primaries).sum() > halfACore
+	})-1)
 }
 
 // A demand is a request of the simulation: the server takes one after the other.
@@ -112,14 +141,13 @@ func (p fleet) longestWait(u unitCosts, primaries int) time.Duration {
 			}
 		}
 	}
-	each := float64(p.holds) / float64(p.clients) / float64(primaries)
 	for range p.clients {
 		for range linksOfClient {
 			again(p.checked, u.check, 1)
 		}
 		// What a client holds it renews all at once.
-		scripts := int(math.Ceil(each / inScript))
-		again(renewedEach, u.renewal*each/float64(scripts), scripts)
+		scripts := int(math.Ceil(p.scripts(primaries)))
+		again(renewedEach, p.renewals(u, primaries)/float64(p.clients*scripts), scripts)
 	}
 	again(releasedEach, u.message*float64(p.clients), 1)
 	for at := 0.0; at < simulated.Seconds(); at += askedEach.Seconds() {
@@ -150,7 +178,13 @@ func wait(all []demand) time.Duration {
 	return time.Duration(longest * float64(time.Second))
 }
 
-// capacityTable is the table of docs/production.md.
+// memory is what one primary needs.
+func (p fleet) memory(u unitCosts, primaries int) string {
+	bytes := u.hold*float64(p.holds)/float64(primaries) + u.connection*float64(p.clients*linksOfClient) + u.subscription*float64(p.clients)
+	return fmt.Sprintf("%.1f GB", bytes/1e9)
+}
+
+// capacityTable is the first table of docs/production.md.
 func capacityTable(u unitCosts) string {
 	t := table{head: []string{
 		"clients", "holds in all", "idle connections are checked each", "primaries", "connections of each", "memory of each",
@@ -160,7 +194,6 @@ func capacityTable(u unitCosts) string {
 		n := p.primaries(u)
 		l := p.load(u, n)
 		links := p.clients * linksOfClient
-		bytes := u.hold*float64(p.holds)/float64(n) + u.connection*float64(links) + u.subscription*float64(p.clients)
 		waits := "grows without end"
 		if l.sum() < 1 {
 			waits = fmt.Sprintf("%d ms", p.longestWait(u, n).Milliseconds())
@@ -171,8 +204,46 @@ func capacityTable(u unitCosts) string {
 		}
 		t.add(
 			thousands(float64(p.clients)), thousands(float64(p.holds)), fmt.Sprintf("%.1f s", p.checked.Seconds()), fmt.Sprint(n), thousands(float64(links)),
-			fmt.Sprintf("%.1f GB", bytes/1e9), percent(l.renewals), percent(l.checks), percent(l.messages), percent(l.census), waits, first,
+			p.memory(u, n), percent(l.renewals), percent(l.checks), percent(l.messages), percent(l.census), waits, first,
 		)
 	}
 	return t.String()
+}
+
+// clusterSizes are the primaries of the Clusters that the second table has.
+var clusterSizes = []int{1, 3, 10}
+
+// clusterTable is the second table: what Clusters bear. Their primaries share the holds, and nothing else.
+func clusterTable(u unitCosts) string {
+	t := table{head: []string{
+		"clients", "primaries", "connections of each primary", "of each client", "busy with checks", "with messages", "with questions", "with renewals",
+		"holds in all, at most", "of independent servers", "memory of each", "the first limit",
+	}}
+	for _, p := range []fleet{{1_000, 0, checkedUsually, true}, {10_000, 0, checkedUsually, true}, {10_000, 0, checkedRarely, true}} {
+		for _, n := range clusterSizes {
+			p.holds = p.most(u, n)
+			apart := p
+			apart.cluster = false
+			l := p.load(u, n)
+			links := p.clients * linksOfClient
+			first := l.largest()
+			if links > maxclients {
+				first = "connections, then " + first
+			}
+			t.add(
+				thousands(float64(p.clients)), fmt.Sprint(n), thousands(float64(links)), fmt.Sprint(n*linksOfClient),
+				fmt.Sprintf("%s (one each %.1f s)", percent(l.checks), p.checked.Seconds()), percent(l.messages), percent(l.census), percent(l.renewals),
+				millions(p.holds), millions(apart.most(u, n)), p.memory(u, n), first,
+			)
+		}
+	}
+	return t.String()
+}
+
+// millions rounds what is no more exact.
+func millions(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%.1f million", float64(n)/1e6)
 }

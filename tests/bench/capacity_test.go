@@ -2,39 +2,44 @@ package main
 
 import (
 	"flag"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
-var update = flag.Bool("update", false, "write the model's table into docs/production.md")
+var update = flag.Bool("update", false, "write the model's tables into docs/production.md")
 
-const (
-	guide         = "../../docs/production.md"
-	capacityBegin = "<!-- capacity: `cd tests && go test ./bench -run TestTheGuideHasTheModelsTable -update` writes this table -->\n"
-	capacityEnd   = "<!-- the end of capacity -->\n"
-)
+const guide = "../../docs/production.md"
 
-func TestTheGuideHasTheModelsTable(t *testing.T) {
+func TestTheGuideHasTheModelsTables(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(guide)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), capacityBegin)
-	shown, after, ok2 := strings.Cut(rest, capacityEnd)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", guide)
+	is := string(text)
+	for name, want := range map[string]string{"capacity": capacityTable(measuredCosts), "cluster": clusterTable(measuredCosts)} {
+		begin := "<!-- " + name + ": `cd tests && go test ./bench -run TestTheGuideHasTheModelsTables -update` writes this table -->\n"
+		end := "<!-- the end of " + name + " -->\n"
+		before, rest, ok := strings.Cut(is, begin)
+		shown, after, ok2 := strings.Cut(rest, end)
+		if !ok || !ok2 {
+			t.Fatalf("%s has no place for the table %s", guide, name)
+		}
+		if shown != want && !*update {
+			t.Errorf("%s shows another table than this, which -update writes:\n%s", guide, want)
+		}
+		is = before + begin + want + end + after
 	}
-	switch want := capacityTable(measuredCosts); {
-	case shown == want:
-	case *update:
-		if err := os.WriteFile(guide, []byte(before+capacityBegin+want+capacityEnd+after), 0o644); err != nil { //nolint:gosec // as it was
+	if *update && is != string(text) {
+		if err := os.WriteFile(guide, []byte(is), 0o644); err != nil { //nolint:gosec // as it was
 			t.Fatal(err)
 		}
-	default:
-		t.Errorf("%s shows another table than this, which -update writes:\n%s", guide, want)
 	}
 }
 
@@ -74,5 +79,58 @@ func TestAsManyPrimariesAsItTakes(t *testing.T) {
 		if n > 1 && p.load(measuredCosts, n-1).sum() <= halfACore {
 			t.Errorf("%+v: %d primaries, and one less is enough", p, n)
 		}
+	}
+}
+
+// A script of a Cluster renews holds of one slot. The model must not have them share scripts as if there were no slots, nor
+// more slots than there are names.
+func TestHoldsOfOneSlotShareScripts(t *testing.T) {
+	t.Parallel()
+	for _, holds := range []int{1, 100, 10_000, 300_000} {
+		var in [slots]int
+		for i := range holds {
+			in[wire.Slot(strconv.Itoa(i))]++
+		}
+		want := 0
+		for _, n := range in {
+			want += (n + inScript - 1) / inScript
+		}
+		p := fleet{clients: 10, holds: 10 * holds, cluster: true}
+		got := 3 * p.scripts(3)
+		if math.Abs(got-float64(want)) > 0.05*float64(want) {
+			t.Errorf("%d holds of a client are renewed in %v scripts, and not in %d", holds, got, want)
+		}
+		p.cluster = false
+		if apart := 3 * p.scripts(3); apart < float64(holds)/inScript {
+			t.Errorf("%d holds are renewed in %v scripts, of %d each at most", holds, apart, inScript)
+		}
+	}
+}
+
+// With more holds than a script of each slot can have, there are more scripts.
+func TestFullScriptsAreSeveral(t *testing.T) {
+	t.Parallel()
+	const each = 100 * slots * inScript
+	for _, cluster := range []bool{false, true} {
+		if got := (fleet{clients: 1, holds: each, cluster: cluster}).scripts(1); got != 100*slots {
+			t.Errorf("in a Cluster %v: %v scripts, want %d", cluster, got, 100*slots)
+		}
+	}
+}
+
+// Whoever plans with the table's holds has primaries that are idle for half of their time, and could not have many more.
+func TestAClusterBearsWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	for _, n := range clusterSizes {
+		for _, cluster := range []bool{false, true} {
+			p := fleet{clients: 1_000, checked: checkedUsually, cluster: cluster}
+			p.holds = p.most(measuredCosts, n)
+			if got := p.load(measuredCosts, n).sum(); got > halfACore || got < halfACore-0.001 {
+				t.Errorf("with %d holds each of %d primaries is busy for %v of the time", p.holds, n, got)
+			}
+		}
+	}
+	if p := (fleet{clients: 10_000, checked: checkedUsually, cluster: true}); p.most(measuredCosts, 10) != 0 {
+		t.Error("clients whose checks take more than half of the time may have holds, too")
 	}
 }

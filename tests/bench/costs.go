@@ -17,10 +17,11 @@ const costsEnv = "REDLATCH_BENCH_COSTS"
 
 // What is counted, each time in a fresh process.
 const (
-	costOfHolds   = "holds"   // N locks are held
-	costOfWaiters = "waiters" // N callers wait, ten for each lock
-	costOfReaders = "readers" // N callers read under one read-write lock
-	costOfLinks   = "links"   // N connections of the server, which listen
+	costOfHolds    = "holds"    // N locks are held
+	costOfWaiters  = "waiters"  // N callers wait, ten for each lock
+	costOfReaders  = "readers"  // N callers read under one read-write lock
+	costOfLinks    = "links"    // N connections of the server, which listen
+	costOfRenewals = "renewals" // of holds, N of which share a script
 )
 
 // waitersEach is how many callers wait for one lock.
@@ -59,6 +60,7 @@ type expense struct {
 	Lost         int     `json:"lost"`    // of N
 	Publish      float64 `json:"publish"` // microseconds of the server for a message to all N
 	Subscription float64 `json:"subscription"`
+	Renewal      float64 `json:"renewal"` // microseconds of the server for one hold
 }
 
 // A costing is a row of the tables.
@@ -98,6 +100,7 @@ func costings() []costing {
 	return append(all,
 		costing{costOfReaders, keepers[0].name, fewCosts, true}, costing{costOfReaders, keepers[0].name, manyCosts, false},
 		costing{costOfLinks, serverItself, fewCosts, false}, costing{costOfLinks, serverItself, crowdCosts, false},
+		costing{costOfRenewals, serverItself, 1, false}, costing{costOfRenewals, serverItself, renewedTogether, false},
 	)
 }
 
@@ -174,6 +177,8 @@ func costProgress(c expense) string {
 	switch {
 	case c.DidNotFinish != "":
 		return head + " did not finish: " + c.DidNotFinish
+	case c.Story == costOfRenewals:
+		return fmt.Sprintf("%s a renewal %s µs of the server", head, short(c.Renewal))
 	case c.Story == costOfLinks:
 		return fmt.Sprintf("%s a connection %s B, a subscription %s B, a message %s µs of the server", head, short(c.ServerBytes), short(c.Subscription), short(c.Publish))
 	}

@@ -28,7 +28,7 @@ func costChild(text string) error {
 		}
 	}()
 	c := &costMeter{costJob: j, server: server{addr: j.Addr, rdb: redis.NewClient(&redis.Options{Addr: j.Addr, PoolSize: 1})}, got: expense{Story: j.Story, Who: j.Who, N: j.N, Timed: !j.Timers}}
-	measure := map[string]func() error{costOfHolds: c.holds, costOfReaders: c.readers, costOfWaiters: c.waiters, costOfLinks: c.links}[j.Story]
+	measure := map[string]func() error{costOfHolds: c.holds, costOfReaders: c.readers, costOfWaiters: c.waiters, costOfLinks: c.links, costOfRenewals: c.renewals}[j.Story]
 	if err := measure(); err != nil {
 		return err
 	}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch/internal/lua"
+)
+
+const (
+	renewedKeys     = 10_000 // that each round renews
+	renewalRounds   = 10
+	togetherSent    = 64  // scripts at a time, as a client has senders
+	renewedTogether = 100 // that share a script at most
+)
+
+// renewals measures what the server takes to renew a lock, if N of them share a script. In a Cluster those of one slot do.
+func (c *costMeter) renewals() error {
+	ctx := context.Background()
+	owner := func(i int) string { return fmt.Sprintf("%s:%d", shareClient, i) }
+	key := func(i int) string { return fmt.Sprint("renewed:", i) }
+	for i := 0; i < renewedKeys; i += 1000 {
+		if _, err := c.server.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for k := i; k < i+1000; k++ {
+				p.HSet(ctx, key(k), owner(k), 1)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	renew := lua.LockRenew
+	if err := c.server.rdb.ScriptLoad(ctx, renew.Source()).Err(); err != nil {
+		return err
+	}
+	before, err := c.server.counters()
+	if err != nil {
+		return err
+	}
+	// Each round has a longer lease, so that none finds one that is long enough.
+	for round := range renewalRounds {
+		lease := fmt.Sprint(30_000 + 1000*round)
+		for i := 0; i < renewedKeys; {
+			answers, err := c.server.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for range togetherSent {
+					var keys []string
+					var args []any
+					for ; len(keys) < c.N && i < renewedKeys; i++ {
+						keys, args = append(keys, key(i)), append(args, owner(i), lease, "0")
+					}
+					if len(keys) > 0 {
+						p.EvalSha(ctx, renew.SHA(), keys, args...)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if all, err := answers[0].(*redis.Cmd).Int64Slice(); err != nil || all[0] != 1 {
+				return fmt.Errorf("not renewed: %v, %w", all, err)
+			}
+		}
+	}
+	after, err := c.server.counters()
+	if err != nil {
+		return err
+	}
+	c.got.Renewal = 1e6 * after.minus(before).cpu / (renewedKeys * renewalRounds)
+	return nil
+}
