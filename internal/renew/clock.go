@@ -56,7 +56,7 @@ type sort struct {
 func NewClock(spawn func(func()), glance func()) *Clock {
 	c := &Clock{spawn: spawn, bunches: make(map[sort]*bunch), nodes: make(map[string]*node)}
 	c.ends.alarm, c.ends.glance = newAlarm(c.ends.tick), glance
-	c.ends.woke = func() { c.rouse("", false) } // the timers stood still
+	c.ends.woke = func() { c.rouse(anyBunch, false) } // the timers stood still
 	return c
 }
 
@@ -134,7 +134,7 @@ func (c *Clock) Kick(name string) {
 	}
 	rest := max(0, pause-now.Sub(ln.kick))
 	ln.kick = now.Add(rest)
-	time.AfterFunc(rest, func() { c.rouse(name, true) })
+	time.AfterFunc(rest, func() { c.rouse(func(s sort) bool { return name == "" || name == s.node.name }, true) })
 }
 
 // Apart has leases of different groups asked about with requests of their own from now on, also those that wait to be
@@ -242,14 +242,15 @@ func (c *Clock) planLocked(l *Lease, now time.Time) {
 	}
 }
 
-// rouse looks through the leases of a node, or of all nodes if name is empty, one bunch
-// after the other. If all bunches rang at once, a holder would wait for the mutex behind
-// them.
-func (c *Clock) rouse(name string, kicked bool) {
+func anyBunch(sort) bool { return true }
+
+// rouse looks through the leases of some bunches, one bunch after the other. If all bunches
+// rang at once, a holder would wait for the mutex behind them.
+func (c *Clock) rouse(some func(sort) bool, kicked bool) {
 	var all []*bunch
 	c.mu.Lock()
 	for _, b := range c.bunches {
-		if name == "" || name == b.node.name {
+		if some(b.sort) {
 			b.kicked = b.kicked || kicked
 			all = append(all, b)
 		}

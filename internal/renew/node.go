@@ -150,7 +150,7 @@ func (c *Clock) answeredLocked(name string, now time.Time) {
 	c.silent.Add(-1)
 	if !now.Before(ln.quiet) {
 		ln.heard = now
-		go c.rouse(name, false)
+		go c.rouse(func(s sort) bool { return s.retry && s.node == ln }, false) // what rests is not concerned, and may be very much
 	}
 	ln.quiet = time.Time{}
 }

@@ -214,3 +214,28 @@ func TestAKickThatJoinsAnotherIsForAll(t *testing.T) {
 		s.wantSent(l, 3*time.Second+pause)
 	})
 }
+
+// A client may have a million leases that rest. To look at each of them at every end of a silence would take longer than
+// a renewal, and renewals would wait for it.
+func TestTheEndOfASilenceIsOnlyForThoseThatFailed(t *testing.T) {
+	play(t, func(s *stage) {
+		rests, fails := s.addOne(lease, true), s.addOne(lease, true)
+		s.answer = func(l *Lease, at time.Duration) Result {
+			if l == fails && 12*time.Second <= at && at < 13*time.Second {
+				return Failed
+			}
+			return Confirmed
+		}
+		s.until(12 * time.Second)
+		s.clock.Check(fails)
+		s.until(15 * time.Second)
+		s.clock.mu.Lock()
+		defer s.clock.mu.Unlock()
+		if n := len(s.calls); fails.retry != 0 || n < 4 {
+			t.Errorf("%d calls, and the next pause is %v: there was no silence", n, fails.retry)
+		}
+		if got := rests.bunch.looked.Sub(s.start); got != 10*time.Second {
+			t.Errorf("those that rest were looked through at %v, want 10s", got)
+		}
+	})
+}
