@@ -124,7 +124,7 @@ func TestTheFullRunIsBounded(t *testing.T) {
 }
 
 // Costs come on top of that.
-func TestCostsTakeFiveMinutes(t *testing.T) {
+func TestCostsTakeSixMinutes(t *testing.T) {
 	t.Parallel()
 	var all time.Duration
 	for _, c := range costings() {
@@ -137,12 +137,18 @@ func TestCostsTakeFiveMinutes(t *testing.T) {
 				once += waitingWindow
 			}
 		}
+		switch {
+		case c.who == redissonPeer.name:
+			once += jvmTime + redissonRenewedEach
+		case c.n == hugeCosts && c.story == costOfHolds:
+			once = 40 * time.Second
+		}
 		if !c.once() {
 			once *= costRuns
 		}
 		all += once
 	}
-	if all > 5*time.Minute {
+	if all > 6*time.Minute {
 		t.Errorf("costs take about %v", all)
 	}
 }

@@ -76,13 +76,14 @@ func (c costing) name() string {
 
 // once says whether one run is enough: of what is counted, and of more than a library keeps.
 func (c costing) once() bool {
-	return c.timers || c.story == costOfHolds && c.n == manyCosts && c.who != keepers[0].name
+	return c.timers || c.n == hugeCosts || c.who == redissonPeer.name || c.story == costOfRenewals || c.story == costOfHolds && c.n == manyCosts && c.who != keepers[0].name
 }
 
 // A few are enough to count goroutines and timers; very many say what one more costs.
 const (
 	fewCosts, manyCosts = 1_000, 100_000
-	crowdCosts          = 10_000 // of callers, each of whom needs a goroutine
+	crowdCosts          = 10_000    // of callers, each of whom needs a goroutine
+	hugeCosts           = 1_000_000 // of what needs none
 )
 
 // costings are what is measured.
@@ -97,7 +98,11 @@ func costings() []costing {
 	for _, k := range keepers {
 		all = append(all, costing{costOfWaiters, k.name, fewCosts, true}, costing{costOfWaiters, k.name, crowdCosts, false})
 	}
+	for _, n := range []int{fewCosts, manyCosts} {
+		all = append(all, costing{costOfHolds, redissonPeer.name, n, false})
+	}
 	return append(all,
+		costing{costOfHolds, keepers[0].name, hugeCosts, false}, costing{costOfReaders, keepers[0].name, hugeCosts, false},
 		costing{costOfReaders, keepers[0].name, fewCosts, true}, costing{costOfReaders, keepers[0].name, manyCosts, false},
 		costing{costOfLinks, serverItself, fewCosts, false}, costing{costOfLinks, serverItself, crowdCosts, false},
 		costing{costOfRenewals, serverItself, 1, false}, costing{costOfRenewals, serverItself, renewedTogether, false},
@@ -111,7 +116,7 @@ const serverItself = "server"
 const costRuns = 3
 
 // costs measures all of them, in turn.
-func (b *bench) costs(ctx context.Context, o options) ([]expense, error) {
+func (b *bench) costs(ctx context.Context, o options, missing map[string]string) ([]expense, error) {
 	var all []expense
 	runs := min(o.runs, costRuns)
 	if o.quick {
@@ -126,7 +131,7 @@ func (b *bench) costs(ctx context.Context, o options) ([]expense, error) {
 			switch {
 			case ctx.Err() != nil:
 				return all, errors.New("interrupted")
-			case !o.only.MatchString(c.name()), run > 0 && c.once():
+			case !o.only.MatchString(c.name()), missing[c.who] != "", run > 0 && c.once():
 				continue
 			}
 			got, err := b.cost(c)
@@ -147,6 +152,12 @@ func (b *bench) cost(c costing) (expense, error) {
 	if err := b.server.clear(); err != nil {
 		return got, err
 	}
+	if c.who == redissonPeer.name {
+		if err := b.redissonCost(&got); err != nil {
+			got.DidNotFinish = err.Error()
+		}
+		return got, nil
+	}
 	text, err := json.Marshal(costJob{c.story, c.who, c.n, c.timers, b.server.addr})
 	if err != nil {
 		return got, err
@@ -161,7 +172,7 @@ func (b *bench) cost(c costing) (expense, error) {
 		return got, err
 	}
 	defer s.kill()
-	line, err := s.next("result", costPatience)
+	line, err := s.next("result", got.patience())
 	if err != nil {
 		got.DidNotFinish = err.Error()
 		return got, nil
@@ -169,8 +180,13 @@ func (b *bench) cost(c costing) (expense, error) {
 	return got, json.Unmarshal([]byte(line), &got)
 }
 
-// costPatience is several times as long as the slowest one takes.
-const costPatience = 30 * time.Second
+// patience is several times as long as it takes.
+func (e expense) patience() time.Duration {
+	if e.N == hugeCosts {
+		return 2 * time.Minute
+	}
+	return 30 * time.Second
+}
 
 func costProgress(c expense) string {
 	head := fmt.Sprintf("%-20s run %d  %-22s", fmt.Sprintf("costs-%s-%d", c.Story, c.N), c.Run+1, c.Who)

@@ -115,7 +115,7 @@ func (c *costMeter) open() (keeping, error) {
 		return nil, fmt.Errorf("no keeper %q", c.Who)
 	}
 	began := time.Now()
-	client, err := k.open(c.Addr)
+	client, err := k.open(c.costJob)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (c *costMeter) keep(client keeping, take func(i int) (kept, error)) (err er
 	if err := c.compare(0); err != nil {
 		return err
 	}
-	if !c.Timers && c.Story == costOfHolds {
+	if !c.Timers && c.Story == costOfHolds && c.N != hugeCosts {
 		keeper, _ := keeperNamed(c.Who)
 		if err := c.window(keeper.window()); err != nil {
 			return err

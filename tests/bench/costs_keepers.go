@@ -20,8 +20,8 @@ import (
 // A keeper keeps locks until they are given back: it renews them.
 type keeper struct {
 	name, settings string
-	period, usual  time.Duration // between two renewals of a hold: here, and with the library's defaults
-	open           func(addr string) (keeping, error)
+	period         time.Duration // between two renewals of a hold
+	open           func(j costJob) (keeping, error)
 }
 
 // A keeping is an open client of a keeper.
@@ -36,23 +36,16 @@ type kept interface {
 	end() error
 }
 
-// costWatchdog is shorter than the default of 30 s, and the least that the adapter's time-outs allow. A renewal
-// costs the same whenever it is sent.
-const costWatchdog = 9 * time.Second
-
 // window is for how long a keeper's renewals are looked at: all that it holds is renewed as often in it.
 func (k keeper) window() time.Duration {
 	const least = 6 * time.Second
 	return (least + k.period - 1).Truncate(k.period)
 }
 
-// usually is a figure of each second with the keeper's usual period.
-func (k keeper) usually(f float64) float64 { return f * float64(k.period) / float64(k.usual) }
-
 var keepers = []keeper{
-	{redlatchRueidis.name, "as above, but with a watchdog of 9 s", costWatchdog / 3, 10 * time.Second, openRedlatchKeeping},
-	{"rueidislock, 1 key", "as above", 2500 * time.Millisecond, 2500 * time.Millisecond, openRueidislockKeeping},
-	{"redsync, extending", "redsync as above, with a goroutine for each hold that extends it after each third of the 8 s", redsyncExpiry / 3, redsyncExpiry / 3, openRedsyncKeeping},
+	{redlatchRueidis.name, "as above", 10 * time.Second, openRedlatchKeeping},
+	{"rueidislock, 1 key", "as above", 2500 * time.Millisecond, openRueidislockKeeping},
+	{"redsync, extending", "redsync as above, with a goroutine for each hold that extends it after each third of the 8 s", redsyncExpiry / 3, openRedsyncKeeping},
 }
 
 func keeperNamed(name string) (keeper, bool) {
@@ -69,12 +62,19 @@ type redlatchKeeping struct {
 	driver *redlatchrueidis.Driver
 }
 
-func openRedlatchKeeping(addr string) (keeping, error) {
-	d, err := redlatchrueidis.New(rueidisOptions(job{Addr: addr}))
+// hugeWatchdog is that of a million holds, whose renewals would else take what the machine needs to acquire them.
+const hugeWatchdog = 5 * time.Minute
+
+func openRedlatchKeeping(j costJob) (keeping, error) {
+	d, err := redlatchrueidis.New(rueidisOptions(job{Addr: j.Addr}))
 	if err != nil {
 		return nil, err
 	}
-	c, err := redlatch.New(d, redlatch.Config{WatchdogTimeout: costWatchdog, SlowWait: -1}) // it is no deadlock
+	config := redlatch.Config{SlowWait: -1} // it is no deadlock
+	if j.N == hugeCosts {
+		config.WatchdogTimeout = hugeWatchdog
+	}
+	c, err := redlatch.New(d, config)
 	if err != nil {
 		_ = d.Close()
 		return nil, err
@@ -112,9 +112,9 @@ func (h redlatchHold) end() error { return h.Release(context.Background()) }
 
 type rueidislockKeeping struct{ rueidislock.Locker }
 
-func openRueidislockKeeping(addr string) (keeping, error) {
+func openRueidislockKeeping(j costJob) (keeping, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		KeyMajority: 1, ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
+		KeyMajority: 1, ClientOption: rueidis.ClientOption{InitAddress: []string{j.Addr}},
 	})
 	if err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ type redsyncKeeping struct {
 	rs  *redsync.Redsync
 }
 
-func openRedsyncKeeping(addr string) (keeping, error) {
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
+func openRedsyncKeeping(j costJob) (keeping, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: j.Addr})
 	return &redsyncKeeping{rdb, redsync.New(redsyncgoredis.NewPool(rdb))}, nil
 }
 

@@ -15,18 +15,22 @@ hold, waiter or reader. *Goroutines* are beside those of the callers. *Timers* a
 profile of the heap that misses no allocation says where each was made. They are counted with 1,000, in processes that
 tell no times. Bytes of the server are the growth of its used_memory. With 1,000, what does not grow with them still
 counts. *Lost* are the holds that their library gave up or failed to release. The figures are medians, with the range of
-the runs in parentheses.
+the runs in parentheses. A dash is what was not measured. What was measured on a busy machine has no times.
 `
 
 const costsOfHoldsLegend = `
-CPU times are microseconds for each hold and second. They have been measured over at least six seconds, in which each
-hold is renewed two or three times. Redlatch's watchdog had 9 s instead of 30, and its figures are divided accordingly.
-*Ended* is the time until all are released and the client is closed, for redlatch by Shutdown.
+CPU times are microseconds for each hold and second. They have been measured over at least six seconds, in which all holds
+of a library are renewed equally often. *Ended* is the time until all are released and the client is closed, for redlatch by
+Shutdown. A million holds have a WatchdogTimeout of five minutes: with 30 s, their renewals alone take more than half a core
+of this machine. Their CPU times are those of 100,000. redsync's million would need eight cores for the client and four for
+a server that uses one, by its CPU times. rueidislock needs as many for 100,000. Redisson is asked for 100,000 at most. Its
+figures are those of a JVM: its heap, and threads instead of goroutines. Its stacks and timers are not counted.
 `
 
 const costsOfWaitersLegend = `
 Ten callers wait for each lock, which another client of the same process keeps. CPU times are microseconds for each
 waiter and second. Each caller has a goroutine, whose stack is among the bytes. A client that only asks again has less.
+Nobody is asked for a million: with redlatch they would need 11 GB.
 `
 
 const costsOfReadersLegend = `
@@ -48,6 +52,9 @@ fails if a hold is lost, if a TTL in Redis is ever below what its holder trusts,
 subscription or a goroutine is left. With ` + "`-v`" + ` it prints what that costs.
 `
 
+// costCounts are how many of something there may be.
+var costCounts = []int{fewCosts, crowdCosts, manyCosts, hugeCosts}
+
 // An expenseOf is a figure of an expense.
 type expenseOf func(expense) float64
 
@@ -62,10 +69,12 @@ func (r record) scale() string {
 	opens := table{head: []string{"", "to open a client, µs", "its first acquisition and release, µs"}}
 	waiters := table{head: []string{"", "waiters", "heap B", "stacks B", "goroutines", "timers", "server B", "client CPU µs", "server CPU µs"}}
 	for _, k := range keepers {
-		usually := func(f expenseOf) expenseOf { return func(e expense) float64 { return k.usually(f(e)) } }
-		for _, n := range []int{fewCosts, crowdCosts, manyCosts} {
+		for _, n := range costCounts {
 			c := r.costing(costOfHolds, k.name, n)
-			c.addTo(&holds, heapOf, stacksOf, goroutinesOf, timersOf, serverBytesOf, begunAfter, endedAfter, usually(clientCPUOf), usually(serverCPUOf), lostOf)
+			if n == hugeCosts && k.name != keepers[0].name {
+				c.why = "cannot" // see the legend
+			}
+			c.addTo(&holds, heapOf, stacksOf, goroutinesOf, timersOf, serverBytesOf, begunAfter, endedAfter, clientCPUOf, serverCPUOf, lostOf)
 			c = r.costing(costOfWaiters, k.name, n)
 			c.addTo(&waiters, heapOf, stacksOf, goroutinesOf, timersOf, serverBytesOf, clientCPUOf, serverCPUOf)
 		}
@@ -73,9 +82,13 @@ func (r record) scale() string {
 			opens.add(k.name, spreadOf(all, func(e expense) float64 { return e.Opened }), spreadOf(all, func(e expense) float64 { return e.First }))
 		}
 	}
+	for _, n := range costCounts {
+		c := r.costing(costOfHolds, redissonPeer.name, n)
+		c.addTo(&holds, heapOf, notCounted, goroutinesOf, notCounted, serverBytesOf, begunAfter, endedAfter, clientCPUOf, serverCPUOf, lostOf)
+	}
 	readers := table{head: []string{"", "readers", "heap B", "stacks B", "goroutines", "timers", "server B", "acquired after s", "ended after s"}}
 	links := table{head: []string{"connections", "B of the server for each", "B for a subscription", "CPU µs for a message to all", "for each of them"}}
-	for _, n := range []int{fewCosts, crowdCosts, manyCosts} {
+	for _, n := range costCounts {
 		c := r.costing(costOfReaders, keepers[0].name, n)
 		c.addTo(&readers, heapOf, stacksOf, goroutinesOf, timersOf, serverBytesOf, begunAfter, endedAfter)
 		if c := r.costing(costOfLinks, serverItself, n); len(c.all) > 0 {
@@ -131,7 +144,7 @@ func (r record) costing(story, who string, n int) measured {
 // timed are the runs in which a client was opened, and times taken.
 func (r record) timed(who string) (all []expense) {
 	for _, e := range r.Costs {
-		if e.Who == who && e.Story == costOfHolds && e.Timed && e.DidNotFinish == "" {
+		if e.Who == who && e.Story == costOfHolds && e.Timed && e.Opened > 0 && e.DidNotFinish == "" {
 			all = append(all, e)
 		}
 	}
@@ -145,6 +158,10 @@ func (c measured) addTo(t *table, figures ...expenseOf) {
 	case len(c.all) > 0:
 		for _, f := range figures {
 			cells = append(cells, spreadOf(c.all, f))
+		}
+	case c.why == "cannot":
+		for range figures {
+			cells = append(cells, "-")
 		}
 	case c.why != "":
 		cells = append(cells, "did not finish")
@@ -175,13 +192,14 @@ func goroutinesOf(e expense) float64  { return e.Goroutines }
 func serverBytesOf(e expense) float64 { return e.ServerBytes }
 func lostOf(e expense) float64        { return float64(e.Lost) }
 
+func notCounted(expense) float64 { return math.NaN() }
 func timersOf(e expense) float64 { return onlyIf(!e.Timed, e.Timers) }
 
 // Whoever counts timers takes no times.
-func begunAfter(e expense) float64  { return onlyIf(e.Timed, e.Began) }
-func endedAfter(e expense) float64  { return onlyIf(e.Timed, e.Ended) }
-func clientCPUOf(e expense) float64 { return onlyIf(e.Timed, e.ClientCPU) }
-func serverCPUOf(e expense) float64 { return onlyIf(e.Timed, e.ServerCPU) }
+func begunAfter(e expense) float64  { return onlyIf(e.Timed && e.Began > 0, e.Began) }
+func endedAfter(e expense) float64  { return onlyIf(e.Timed && e.Ended > 0, e.Ended) }
+func clientCPUOf(e expense) float64 { return onlyIf(e.Timed && e.ClientCPU > 0, e.ClientCPU) }
+func serverCPUOf(e expense) float64 { return onlyIf(e.Timed && e.ServerCPU > 0, e.ServerCPU) }
 
 func onlyIf(is bool, f float64) float64 {
 	if !is {
@@ -203,6 +221,7 @@ func (r record) assumed() table {
 	}{
 		{"a hold, bytes of the server", measuredCosts.hold, holds, serverBytesOf},
 		{"a renewal, µs of the server", measuredCosts.renewal, holds, func(e expense) float64 { return e.ServerCPU * float64(keepers[0].period) / float64(time.Second) }},
+		{"a renewal in a script of its own, µs of the server", measuredCosts.alone, r.costing(costOfRenewals, serverItself, 1).all, func(e expense) float64 { return e.Renewal }},
 		{"a connection, bytes of the server", measuredCosts.connection, many, serverBytesOf},
 		{"a subscription, bytes of the server", measuredCosts.subscription, few, func(e expense) float64 { return e.Subscription }},
 		{"a message to one of very many that listen, µs of the server", measuredCosts.message, many, func(e expense) float64 { return e.Publish / float64(e.N) }},

@@ -168,7 +168,7 @@ func measureAll(ctx context.Context, o options, root string) (record, error) {
 		}
 		rec.Results = append(rec.Results, row...)
 	}
-	if rec.Costs, err = b.costs(ctx, o); err != nil {
+	if rec.Costs, err = b.costs(ctx, o, rec.Missing); err != nil {
 		return rec, err
 	}
 	rec.Took = time.Since(began).Round(time.Second).String()

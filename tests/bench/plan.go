@@ -16,7 +16,7 @@ const (
 	replicaTime = 1500 * time.Millisecond
 	clientsTime = 5 * time.Second // a thousand clients
 	shareTime   = 45 * time.Second
-	costsTime   = 3 * time.Minute // all of them
+	costsTime   = 220 * time.Second // all of them
 )
 
 // A plan is what a run is going to do.

@@ -61,7 +61,7 @@ type redisson struct {
 	failed error
 }
 
-func startRedisson(root string, j job) (process, error) {
+func startRedisson(root string, j job) (*redisson, error) {
 	r := &redisson{job: j, self: self{cmd: exec.CommandContext(context.Background(), "java", "-jar", redissonJar(root))}}
 	return r, r.start()
 }
@@ -81,7 +81,7 @@ func (r *redisson) send(request map[string]any) (int, error) {
 	return r.lastID, nil
 }
 
-// redissonAnswer is what the peer answers to loops; other answers are less.
+// redissonAnswer is what the peer answers to loops, and to hoard and drop; other answers are less.
 type redissonAnswer struct {
 	ID        int     `json:"id"`
 	Err       string  `json:"err"`
@@ -90,6 +90,10 @@ type redissonAnswer struct {
 	ElapsedMS int64   `json:"elapsedMs"`
 	Overlaps  int64   `json:"overlaps"`
 	HandOffs  []int64 `json:"handOffs"` // nanoseconds
+	MS        int64   `json:"ms"`
+	Heap      float64 `json:"heap"`
+	Threads   float64 `json:"threads"`
+	Failed    int     `json:"failed"`
 }
 
 func (r *redisson) receive(id int, timeout time.Duration) (redissonAnswer, error) {
@@ -112,12 +116,16 @@ func (r *redisson) receive(id int, timeout time.Duration) (redissonAnswer, error
 
 // call is for requests whose answer is only that it was done.
 func (r *redisson) call(request map[string]any, timeout time.Duration) error {
+	_, err := r.ask(request, timeout)
+	return err
+}
+
+func (r *redisson) ask(request map[string]any, timeout time.Duration) (redissonAnswer, error) {
 	id, err := r.send(request)
 	if err != nil {
-		return err
+		return redissonAnswer{}, err
 	}
-	_, err = r.receive(id, timeout)
-	return err
+	return r.receive(id, timeout)
 }
 
 func (r *redisson) ready(timeout time.Duration) error {

@@ -122,7 +122,9 @@ func TestThePageSaysWhatIsKnownOfCosts(t *testing.T) {
 	us, other := keepers[0].name, keepers[1].name
 	r := record{Costs: []expense{
 		{Story: costOfHolds, Who: us, N: fewCosts, Heap: 2000, Timers: 3, ClientCPU: 77},
-		{Story: costOfHolds, Who: us, N: manyCosts, Timed: true, Heap: 2100, Timers: 88, ServerCPU: 1, Began: 2, Opened: 500},
+		{Story: costOfHolds, Who: us, N: manyCosts, Timed: true, Heap: 2100, Timers: 88, ServerCPU: 0.3, Began: 2, Opened: 500},
+		{Story: costOfHolds, Who: us, N: hugeCosts, Timed: true, Heap: 2200},
+		{Story: costOfHolds, Who: redissonPeer.name, N: manyCosts, Timed: true, Heap: 900, ClientCPU: 1},
 		{Story: costOfHolds, Who: us, N: manyCosts, Run: 1, Timed: true, DidNotFinish: "no answer", Heap: 99_999},
 		{Story: costOfHolds, Who: other, N: crowdCosts, Timed: true, DidNotFinish: "no answer"},
 		{Story: costOfLinks, Who: serverItself, N: crowdCosts, Timed: true, Publish: 60_000},
@@ -130,7 +132,10 @@ func TestThePageSaysWhatIsKnownOfCosts(t *testing.T) {
 	page := r.scale()
 	for _, want := range []string{
 		"| redlatch on rueidis | 1,000 | 2,000 | 0.00 | 0.00 | 3.00 | 0.00 | - | - | - | - | 0.00 |",
-		"| redlatch on rueidis | 100,000 | 2,100 | 0.00 | 0.00 | - | 0.00 | 2.00 | 0.00 | 0.00 | 0.30 | 0.00 |", // 3 s instead of 10
+		"| redlatch on rueidis | 100,000 | 2,100 | 0.00 | 0.00 | - | 0.00 | 2.00 | - | - | 0.30 | 0.00 |",
+		"| redlatch on rueidis | 1,000,000 | 2,200 | 0.00 | 0.00 | - | 0.00 | - | - | - | - | 0.00 |",
+		"| redsync, extending | 1,000,000 | - | - | - | - | - | - | - | - | - | - |",
+		"| Redisson | 100,000 | 900 | - | 0.00 | - | 0.00 | - | - | 1.00 | - | 0.00 |",
 		"| rueidislock, 1 key | 10,000 | did not finish |",
 		"| redlatch on rueidis | 500 | 0.00 |",
 		"| 10,000 | 0.00 | - | 60,000 | 6.00 |",

@@ -21,6 +21,7 @@ final class Ops {
     }
 
     private final Clients clients = new Clients();
+    private final Hoard hoard = new Hoard();
 
     /**
      * Lock objects by client, kind, name and logical thread. One object serves all calls of a thread, as in an
@@ -45,6 +46,8 @@ final class Ops {
                     Map.entry("tryLockAndGetToken", this::tryLockAndGetToken),
                     Map.entry("getToken", req -> token(fenced(req, "getToken", List.of()))),
                     Map.entry("entryNames", this::entryNames),
+                    Map.entry("hoard", req -> hoard.take(clients.get(req), req)),
+                    Map.entry("drop", req -> hoard.drop()),
                     Map.entry("loopSemaphore", req -> SyncLoop.semaphore(clients.get(req), req)),
                     Map.entry("loopLatch", req -> SyncLoop.latch(clients.get(req), req)),
                     Map.entry("loopLock", req -> Loop.run(clients.get(req), req)));
