@@ -12,13 +12,13 @@ import (
 
 // A drawing is for those who read at night, too, and for those who cannot see it.
 func TestDrawingsAreForEverybody(t *testing.T) {
-	text, err := os.ReadFile("../../docs/concepts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	drawings := regexp.MustCompile(`!\[([^\]]*)\]\((images/\w+\.svg)\)`).FindAllStringSubmatch(string(text), -1)
-	if len(drawings) != 3 {
-		t.Errorf("docs/concepts.md has %d drawings", len(drawings))
+	var drawings [][]string
+	for name, count := range map[string]int{"docs/concepts.md": 3, "docs/choosing.md": 1} {
+		found := regexp.MustCompile(`!\[([^\]]*)\]\((images/\w+\.svg)\)`).FindAllStringSubmatch(page(t, "../../"+name), -1)
+		if len(found) != count {
+			t.Errorf("%s has %d drawings", name, len(found))
+		}
+		drawings = append(drawings, found...)
 	}
 	for _, m := range drawings {
 		if len(strings.Fields(m[1])) < 10 {
