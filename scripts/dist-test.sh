@@ -25,6 +25,7 @@ fi
 # A package that has the schemas of Kubernetes 1.37 in it.
 schemas=$PWD/.tools/kubernetes-validate-1.37.0
 if [ ! -d "$schemas" ]; then
+	command -v pip >/dev/null || scripts/apt.sh python3-pip || die 'install python3-pip'
 	rm -rf "$schemas.new"
 	pip --disable-pip-version-check -q install --no-deps --only-binary :all: --target "$schemas.new" kubernetes-validate==1.37.0 \
 		PyYAML==6.0.4 attrs==26.1.0 importlib_resources==7.1.0 jsonschema==4.26.0 jsonschema-specifications==2025.9.1 packaging==26.4 \

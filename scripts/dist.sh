@@ -69,7 +69,7 @@ mkdir -p "$common/man" "$common/completions"
 	[[ "$said " == "redlatch $version $head "* ]] || die "redlatch version says: $said"
 	[ -z "${3:-}" ] || exit 0
 	for shell in bash zsh fish; do "$work/redlatch" completion "$shell" >"$common/completions/redlatch.$shell"; done
-	cd "$clone/cmd/redlatch" && REDLATCH_MAN=$common/man go test -vet=off -count=1 -run '^TestEachCommandHasAManPage$' . >/dev/null
+	cd "$clone/cmd/redlatch" && REDLATCH_MAN=$common/man go test -trimpath -vet=off -count=1 -run '^TestEachCommandHasAManPage$' . >/dev/null
 )
 if [ -n "${3:-}" ]; then
 	cp "$work/redlatch" "$out/redlatch"
