@@ -36,7 +36,11 @@ func (h *history) spans(c *claim) (all []span) {
 func (h *history) check() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	by := map[string][]span{}
+	type place struct {
+		site     int
+		resource string
+	}
+	by := map[place][]span{}
 	for _, c := range h.claims {
 		if c.to < 0 {
 			h.failLocked(c.from, "process %d has %s as %s, and that never ends", c.process, c.resource, c.id)
@@ -45,7 +49,8 @@ func (h *history) check() {
 		if c.most > 0 && c.to-c.from > c.most+10*time.Millisecond {
 			h.failLocked(c.to, "process %d had %s as %s for %v, longer than MaxHold (%v)", c.process, c.resource, c.id, c.to-c.from, c.most)
 		}
-		by[c.resource] = append(by[c.resource], h.spans(c)...)
+		at := place{c.site, c.resource}
+		by[at] = append(by[at], h.spans(c)...)
 	}
 	for _, all := range by {
 		h.checkWeights(all)
@@ -98,6 +103,6 @@ func (h *history) checkTokens() {
 
 func (h *history) lostBetween(a, b *claim) bool {
 	return slices.ContainsFunc(h.losses, func(l *loss) bool {
-		return (l.resource == "" || l.resource == a.resource) && l.from <= b.from && l.to >= a.asked
+		return l.site == b.site && (l.resource == "" || l.resource == a.resource) && l.from <= b.from && l.to >= a.asked
 	})
 }

@@ -2,8 +2,10 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -65,7 +67,7 @@ func (w *world) trouble(lane int) {
 		}
 		ends := time.After(f.lasts)
 		if !slices.Contains(w.Skip, f.number) {
-			w.trace("FAULT %d: %s for %v, process %d, side %d", f.number, f.what, f.lasts, w.victim(f).number, f.side)
+			w.trace("FAULT %d: %s for %v, process %d, site %d, side %d", f.number, f.what, f.lasts, w.victim(f).number, w.site(f), f.side)
 			w.strike(f)
 		}
 		<-ends
@@ -78,6 +80,9 @@ func (w *world) victim(f fault) *process {
 	return w.living[f.victim%len(w.living)]
 }
 
+// site is where a fault happens, if it is that of a server, or of a way to one.
+func (w *world) site(f fault) int { return f.victim / 10 % len(w.turns) }
+
 // strike makes a fault.
 func (w *world) strike(f fault) {
 	w.mu.Lock()
@@ -86,32 +91,36 @@ func (w *world) strike(f fault) {
 	p, until := w.victim(f), time.Now().Add(f.lasts)
 	switch f.what {
 	case "cut": // one way, the other, or both: nothing says so
-		p.link.set(func() {
+		l := p.links[w.site(f)]
+		l.set(func() {
 			if f.side != 0 {
-				p.link.toDeaf = until
+				l.toDeaf = until
 			}
 			if f.side != 1 {
-				p.link.deaf = until
+				l.deaf = until
 			}
 		})
 	case "stall":
-		p.link.set(func() { p.link.stands = until })
+		for _, l := range p.links {
+			l.set(func() { l.stands = until })
+		}
 	case "break":
-		p.link.reconnect(nil)
+		p.links[w.site(f)].reconnect(nil)
 	case "kill":
 		w.kill(p)
 		w.spawn()
 	case "shut down":
 		w.shutDown(p, f.lasts)
 	default:
-		w.turn <- struct{}{} // one at a time: each is about the server that is the primary then
+		turn := w.turns[w.site(f)]
+		turn <- struct{}{} // one at a time: each is about the server that is the primary then
 		w.strikeServer(f, until)
-		<-w.turn
+		<-turn
 	}
 }
 
 func (w *world) strikeServer(f fault, until time.Time) {
-	s := w.primary()
+	s := w.primaries()[w.site(f)]
 	ill := func(a ailment) { s.set(func() { s.trial, s.until = a, until }) }
 	short := min(f.lasts, 2*time.Second)
 	switch f.what {
@@ -134,11 +143,11 @@ func (w *world) strikeServer(f fault, until time.Time) {
 	case "no script":
 		ill(noScript)
 	case "wipe":
-		over := w.lose(f.what, "")
+		over := w.lose(s.site, f.what, "")
 		w.restart(s, short, func() { s.load(snapshot{}) })
 		over()
 	case "older":
-		over, was := w.lose(f.what, ""), s.snapshot()
+		over, was := w.lose(s.site, f.what, ""), s.snapshot()
 		time.Sleep(f.own.upTo(time.Second))
 		w.restart(s, short, func() { s.load(was) })
 		over()
@@ -149,20 +158,20 @@ func (w *world) strikeServer(f fault, until time.Time) {
 	case "evict":
 		name := object(f.side % objects)
 		if w.Type == "striped" || w.Type == "group" {
-			over := w.lose(f.what, "")
+			over := w.lose(s.site, f.what, "")
 			s.evict("orders")
 			over()
 			return
 		}
-		over := w.lose(f.what, name)
+		over := w.lose(s.site, f.what, name)
 		s.evict(name)
 		over()
 	case "ahead":
-		over := w.lose(f.what, "")
+		over := w.lose(s.site, f.what, "")
 		s.step(f.lasts)
 		over()
 	case "force":
-		w.force(w.victim(f), object(f.side%objects))
+		w.force(w.victim(f), s.site, object(f.side%objects))
 	default:
 		panic("no fault " + f.what)
 	}
@@ -170,12 +179,15 @@ func (w *world) strikeServer(f fault, until time.Time) {
 
 // force takes a lock away, as an administrator does, whoever has it: of a ReadWriteLock only a writer's. A permit is given back by its
 // id only.
-func (w *world) force(p *process, name string) {
-	x := w.kind.whole(p.client, name)
+func (w *world) force(p *process, site int, name string) {
+	x := w.whole(p, name)
+	if w.kind.together != nil {
+		x = choice{lock: p.clients[site].Lock(name)} // a vote of it
+	}
 	if x.lock == nil {
 		return
 	}
-	l := &loss{what: forced, resource: x.lock.Name(), least: w.kind.capacity}
+	l := &loss{what: forced, site: site, resource: x.lock.Name(), least: w.kind.capacity}
 	switch {
 	case w.Type == "group":
 		l.resource = name // and what is held together with it
@@ -198,8 +210,14 @@ func (w *world) shutDown(p *process, d time.Duration) {
 	w.spawn()
 	w.busy.Go(func() {
 		ctx, cancel := context.WithTimeout(bg, d)
-		err := p.client.Shutdown(ctx)
+		errs := make([]error, len(p.clients))
+		var all sync.WaitGroup
+		for i, c := range p.clients {
+			all.Go(func() { errs[i] = c.Shutdown(ctx) })
+		}
+		all.Wait()
 		cancel()
+		err := errors.Join(errs...)
 		w.trace("process %d has shut down: %v", p.number, err)
 		if err == nil && p.life.Err() == nil {
 			w.nothingLeft(p)
@@ -219,7 +237,7 @@ func (w *world) nothingLeft(p *process) {
 		if c.process == p.number && c.how == redlatch.ErrClosed.Error() && w.Type != "election" { // the term of a leader has no end
 			w.failLocked(w.now(), "process %d has shut down, and still had %s as %s", p.number, c.resource, c.id)
 		}
-		if c.process == p.number && c.how == released && len(w.losses) == 0 && w.primary().has(c) {
+		if c.process == p.number && c.how == released && len(w.losses) == 0 && w.stored(c) {
 			w.failLocked(w.now(), "process %d has shut down, and the server still has %s as %s", p.number, c.resource, c.id)
 		}
 	}
@@ -232,14 +250,14 @@ func (w *world) restart(s *node, d time.Duration, change func()) {
 	change()
 	s.set(func() { s.down = false })
 	for _, p := range w.alive() {
-		p.link.reconnect(nil)
+		p.links[s.site].reconnect(nil)
 	}
 }
 
 // failover makes a replica the primary, that lacks what the primary has got in the last second. Without split nobody reaches a server
 // for some time. With it, processes learn of the new primary one by one, while the old one still answers.
 func (w *world) failover(old *node, f fault, down, split time.Duration) {
-	over := w.lose(f.what, "")
+	over := w.lose(old.site, f.what, "")
 	defer over()
 	was := old.snapshot()
 	time.Sleep(f.own.upTo(time.Second))
@@ -253,6 +271,7 @@ func (w *world) failover(old *node, f fault, down, split time.Duration) {
 	next.load(was)
 	w.mu.Lock()
 	w.nodes = append(w.nodes, next)
+	w.sites[old.site] = next
 	w.mu.Unlock()
 	var learnt []time.Duration
 	all := w.alive()
@@ -265,25 +284,29 @@ func (w *world) failover(old *node, f fault, down, split time.Duration) {
 				i++
 				continue
 			}
-			all[i].link.reconnect(next)
+			all[i].links[old.site].reconnect(next)
 			all, learnt = slices.Delete(all, i, i+1), slices.Delete(learnt, i, i+1)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	end()
 	for _, p := range w.alive() { // those that were born meanwhile began with the new one, or the old
-		p.link.set(func() { p.link.at = next })
+		l := p.links[old.site]
+		l.set(func() { l.at = next })
 	}
 }
 
 // calm ends all trouble.
 func (w *world) calm() {
 	for _, p := range w.alive() {
-		p.link.set(func() {
-			p.link.air = weather{}
-			p.link.toDeaf, p.link.deaf, p.link.stands = time.Time{}, time.Time{}, time.Time{}
-		})
+		for _, l := range p.links {
+			l.set(func() {
+				l.air = weather{}
+				l.toDeaf, l.deaf, l.stands = time.Time{}, time.Time{}, time.Time{}
+			})
+		}
 	}
-	s := w.primary()
-	s.set(func() { s.paused, s.until = time.Time{}, time.Time{} })
+	for _, s := range w.primaries() {
+		s.set(func() { s.paused, s.until = time.Time{}, time.Time{} })
+	}
 }

@@ -24,6 +24,7 @@ type claim struct {
 	lock     string   // of which the resource is a value; "": it is the resource
 	values   []string // the resources that its hold is of, if they are values
 	id       string   // in the server
+	site     int      // of that server
 	weight   int      // of the resource's capacity
 	process  int
 	nest     int  // those of one nest count once
@@ -40,6 +41,7 @@ type claim struct {
 // A loss is a time in which a server lost, or may lose, what it had stored, because a fault made it.
 type loss struct {
 	what     string
+	site     int    // of the server
 	resource string // "": all
 	least    int    // the weight of the claims that it may take away
 	late     bool   // what takes them away may still be on its way when it is over
@@ -58,7 +60,7 @@ const forever = time.Duration(1<<63 - 1)
 // hits says whether a loss may have taken c away, which lasts until then.
 func (l loss) hits(c *claim, until time.Duration) bool {
 	taken := l.resource == "" || l.resource == c.resource || slices.Contains(c.values, l.resource)
-	return taken && c.weight >= l.least && c.asked <= l.to && l.from <= until
+	return taken && c.site == l.site && c.weight >= l.least && c.asked <= l.to && l.from <= until
 }
 
 // excuses returns how long after the loss c can be taken for its worker's own: nothing confirms it any more.
@@ -122,8 +124,8 @@ func (h *history) failLocked(at time.Duration, format string, args ...any) {
 }
 
 // lose notes that a loss of data begins. The caller calls over when nothing can be lost by it any more.
-func (h *history) lose(what, resource string) (over func()) {
-	end := h.takes(&loss{what: what, resource: resource})
+func (h *history) lose(site int, what, resource string) (over func()) {
+	end := h.takes(&loss{what: what, site: site, resource: resource})
 	return func() { end(false) }
 }
 

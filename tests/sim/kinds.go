@@ -54,6 +54,9 @@ type kind struct {
 	choose   func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice
 	whole    func(c *redlatch.Client, name string) choice // all of a resource
 
+	// Of a lock that is several, one of each client: in the place of the two above.
+	together func(cs []*redlatch.Client, name string, lease time.Duration) choice
+
 	detaches bool          // its holds may be released by their ids
 	pace     time.Duration // what workers wait for between two times, at most
 
@@ -66,7 +69,7 @@ type kind struct {
 func Types() []string {
 	return []string{
 		"lock", "nonreentrant", "fenced", "fair", "readwrite", "multi", "striped", "spin",
-		"permits", "election", "group",
+		"permits", "election", "group", "red",
 		"semaphore", "latch", "barrier", "limiter",
 	}
 }
@@ -74,9 +77,9 @@ func Types() []string {
 // counts are those of them that nobody holds in the server.
 func counts() []string { return []string{"semaphore", "latch", "barrier", "limiter"} }
 
-// Held are the others. Real processes play only these, because a checker of holds judges them.
+// Held are the others, of one server. Real processes play only these, because a checker of holds judges them.
 func Held() []string {
-	return slices.DeleteFunc(Types(), func(typ string) bool { return slices.Contains(counts(), typ) })
+	return slices.DeleteFunc(Types(), func(typ string) bool { return typ == "red" || slices.Contains(counts(), typ) })
 }
 
 func held(lease time.Duration) []redlatch.PlainOption {
@@ -174,6 +177,8 @@ func newKind(name string) kind {
 		return expirable()
 	case "group":
 		return group()
+	case "red":
+		return red()
 	case "semaphore":
 		return counted()
 	case "latch":

@@ -28,6 +28,19 @@ type weather struct {
 	deaf             int // messages: lost, twice, or late
 }
 
+// newWeather returns one that chance decides.
+func newWeather(c *chance) (air weather) {
+	for _, part := range []struct {
+		of   *int
+		most int
+	}{{&air.lost, 10}, {&air.slow, 5}, {&air.late, 20}, {&air.deaf, 10}} {
+		if c.n(3) > 0 {
+			*part.of = part.most + c.n(50)
+		}
+	}
+	return air
+}
+
 // A link is a process's way to the server that it takes for the primary. It is its driver.
 type link struct {
 	chance *chance

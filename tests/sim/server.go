@@ -23,6 +23,7 @@ import (
 type node struct {
 	mu   sync.Mutex
 	mini *miniredis.Miniredis
+	site int
 	subs map[string][]*listener // by channel
 	born time.Time
 	fast float64       // by so much its clock runs faster than time does
@@ -73,7 +74,7 @@ func (s *node) successor() *node {
 	next := newNode()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next.born, next.fast, next.skew = s.born, s.fast, s.skew
+	next.site, next.born, next.fast, next.skew = s.site, s.born, s.fast, s.skew
 	return next
 }
 

@@ -14,8 +14,9 @@ var bg = context.Background()
 // A process is one client with its workers.
 type process struct {
 	number   int
-	link     *link
-	client   *redlatch.Client
+	links    []*link            // one to each site
+	clients  []*redlatch.Client // one of each link
+	client   *redlatch.Client   // the first of them
 	watchdog time.Duration
 	life     context.Context
 	die      context.CancelFunc
@@ -59,7 +60,7 @@ func (w *world) once(p *process, own *chance) {
 	if own.oneIn(3) {
 		lease = 200*time.Millisecond + own.upTo(maxLease-200*time.Millisecond)
 	}
-	x := w.kind.choose(p.client, name, lease, own)
+	x := w.choose(p, name, lease, own)
 	call := w.now()
 	var h *redlatch.Hold
 	var err error
@@ -165,6 +166,9 @@ func (w *world) stay(h *redlatch.Hold, own *chance) {
 
 // has notes what a hold makes its worker believe, and when it can know that this is over.
 func (w *world) has(p *process, h *redlatch.Hold, like *claim) []*claim {
+	if w.kind.together != nil {
+		return w.hasMost(p, h, like)
+	}
 	var all []*claim
 	members := h.Members()
 	for _, m := range members {
@@ -198,13 +202,17 @@ func (w *world) nest() int { return int(w.nests.Add(permits + 1)) }
 
 // ends notes the end of a hold, if it has ended.
 func (w *world) ends(p *process, h *redlatch.Hold, all []*claim) {
+	if w.kind.together != nil {
+		w.endsMost(p, h)
+		return
+	}
 	err := h.Err()
 	if err == nil {
 		return
 	}
 	var lost *redlatch.LostError
 	if errors.As(err, &lost) && p.life.Err() == nil {
-		w.told(all, lost, func(c *claim) bool { return w.primary().has(c) })
+		w.told(all, lost, w.stored)
 		w.end(all, string(lost.Reason))
 		return
 	}

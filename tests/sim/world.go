@@ -55,12 +55,15 @@ type world struct {
 
 	calls calls
 	kind  kind
-	turn  chan struct{}
+	turns []chan struct{} // one for each site
 	nests atomic.Int64
 	busy  sync.WaitGroup
 
+	wholes []*whole // guarded by history.mu
+
 	mu     sync.Mutex
-	nodes  []*node // the last one is the primary
+	nodes  []*node
+	sites  []*node // the primary of each
 	living []*process
 	all    []*process
 	struck map[string]int
@@ -68,13 +71,17 @@ type world struct {
 
 // Play plays a plan, in the bubble of testing/synctest that it is called in.
 func Play(plan Plan) *Report {
-	w := &world{Plan: plan, kind: kindOf(plan.Type), turn: make(chan struct{}, 1), struck: map[string]int{}}
+	w := &world{Plan: plan, kind: kindOf(plan.Type), struck: map[string]int{}}
 	w.history = history{start: time.Now(), capacity: w.kind.capacity, footings: map[[2]string]*footing{}, traced: plan.Traced}
 	w.calls.rounds = map[string]*round{}
-	first := newNode()
-	first.fast = float64(newChance(plan.Seed, 1).n(4001)-2000) / 1e5 // from 2 % slow to 2 % fast
-	first.record = plan.Recording.begin()
-	w.nodes = []*node{first}
+	for site := range sitesOf(plan) {
+		s := newNode()
+		s.site = site
+		s.fast = float64(newChance(plan.Seed, uint64(1+site)).n(4001)-2000) / 1e5 // from 2 % slow to 2 % fast
+		s.record = plan.Recording.begin()
+		w.nodes, w.sites = append(w.nodes, s), append(w.sites, s)
+		w.turns = append(w.turns, make(chan struct{}, 1))
+	}
 	for range processes {
 		w.spawn()
 	}
@@ -101,15 +108,24 @@ func Play(plan Plan) *Report {
 		w.checkMeetings()
 	case "latch":
 		w.checkOpenings()
+	case "red":
+		w.checkWholes()
 	}
 	return w.report()
 }
 
-func (w *world) primary() *node {
+// primary returns the server of the first site, which is most often the only one.
+func (w *world) primary() *node { return w.primaries()[0] }
+
+// primaries returns the server of each site.
+func (w *world) primaries() []*node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.nodes[len(w.nodes)-1]
+	return slices.Clone(w.sites)
 }
+
+// stored says whether what is claimed belongs to the claim's id now, in the server of its site.
+func (w *world) stored(c *claim) bool { return w.primaries()[c.site].has(c) }
 
 func (w *world) alive() []*process {
 	w.mu.Lock()
@@ -123,30 +139,28 @@ func (w *world) spawn() {
 	n := len(w.all)
 	w.mu.Unlock()
 	c := newChance(w.Seed, uint64(100+n))
-	air := weather{}
-	for _, part := range []struct {
-		of   *int
-		most int
-	}{{&air.lost, 10}, {&air.slow, 5}, {&air.late, 20}, {&air.deaf, 10}} {
-		if c.n(3) > 0 {
-			*part.of = part.most + c.n(50)
-		}
-	}
+	air := newWeather(c)
 	p := &process{number: n, watchdog: time.Duration(1+c.n(8)) * time.Second}
 	if c.oneIn(3) && w.Type != "election" {
 		p.maxHold = time.Second + c.upTo(4*time.Second)
 	}
-	p.link = newLink(c, w.primary(), air, w.trace)
-	client, err := redlatch.New(p.link, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: 20 * time.Second})
-	if err != nil {
-		panic(err)
+	for site, s := range w.primaries() {
+		if site > 0 {
+			air = newWeather(c)
+		}
+		l := newLink(c, s, air, w.trace)
+		client, err := redlatch.New(l, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: 20 * time.Second})
+		if err != nil {
+			panic(err)
+		}
+		p.links, p.clients = append(p.links, l), append(p.clients, client)
+		w.trace("process %d is client %s at site %d, with a watchdog of %v and %+v", n, client.ID(), site, p.watchdog, air)
 	}
-	p.client = client
+	p.client = p.clients[0]
 	p.life, p.die = context.WithCancel(bg)
 	w.mu.Lock()
 	w.living, w.all = append(w.living, p), append(w.all, p)
 	w.mu.Unlock()
-	w.trace("process %d is client %s, with a watchdog of %v and %+v", n, client.ID(), p.watchdog, air)
 	for i := range workers {
 		own := newChance(w.Seed, uint64(10_000+100*n+i))
 		w.busy.Go(func() { w.work(p, own) })
@@ -158,7 +172,9 @@ func (w *world) kill(p *process) {
 	w.living = slices.DeleteFunc(w.living, func(o *process) bool { return o == p })
 	p.dead = true
 	w.mu.Unlock()
-	p.link.kill()
+	for _, l := range p.links {
+		l.kill()
+	}
 	p.die()
 }
 
@@ -172,7 +188,9 @@ func (w *world) wait() {
 	select {
 	case <-done:
 	case <-time.After(toEnd):
-		w.fail("a worker waits for ever; the server has %q", w.primary().keys())
+		for _, s := range w.primaries() {
+			w.fail("a worker waits for ever; the server has %q", s.keys())
+		}
 		for _, p := range w.alive() {
 			p.die()
 		}
@@ -189,7 +207,7 @@ func (w *world) getAll(p *process) {
 			err = w.kind.calm(ctx, w, p, object(n))
 		} else {
 			var h *redlatch.Hold
-			if h, err = w.kind.whole(p.client, object(n)).acquire(ctx); err == nil {
+			if h, err = w.whole(p, object(n)).acquire(ctx); err == nil {
 				err = h.Release(bg)
 			}
 		}
@@ -203,12 +221,32 @@ func (w *world) getAll(p *process) {
 // close closes all clients, and looks for what they have left.
 func (w *world) close() {
 	for _, p := range w.alive() {
-		if err := p.client.Close(); err != nil {
-			w.fail("process %d, Close: %v", p.number, err)
+		for _, c := range p.clients {
+			if err := c.Close(); err != nil {
+				w.fail("process %d, Close: %v", p.number, err)
+			}
 		}
 	}
 	time.Sleep(time.Second)
-	s := w.primary()
+	for _, s := range w.primaries() {
+		w.left(s)
+	}
+	for _, p := range w.all {
+		if p.dead {
+			for _, c := range p.clients {
+				_ = c.Close() // nothing of it comes through
+			}
+		}
+		p.die()
+	}
+	time.Sleep(time.Second) // what they have sent is over
+	for _, s := range w.nodes {
+		s.mini.Close()
+	}
+}
+
+// left looks for what is left in a server.
+func (w *world) left(s *node) {
 	for _, key := range s.snapshot().keys {
 		switch {
 		case !w.stays(key.name):
@@ -219,16 +257,6 @@ func (w *world) close() {
 	}
 	for _, channel := range s.channels() {
 		w.fail("somebody still listens to %s", channel)
-	}
-	for _, p := range w.all {
-		if p.dead {
-			_ = p.client.Close() // nothing of it comes through
-		}
-		p.die()
-	}
-	time.Sleep(time.Second) // what they have sent is over
-	for _, s := range w.nodes {
-		s.mini.Close()
 	}
 }
 
@@ -287,8 +315,10 @@ func (w *world) report() *Report {
 		r.Scripts += s.execs
 	}
 	for _, p := range w.all {
-		r.Lost += p.link.lost
-		r.Late += p.link.late
+		for _, l := range p.links {
+			r.Lost += l.lost
+			r.Late += l.late
+		}
 	}
 	for lane := range lanes {
 		for _, f := range w.schedule(lane) {

@@ -144,6 +144,21 @@ var mutants = []mutant{
 		"late := c.awaitReleases(ctx)", "var late error",
 		"lock", 40, "and still had",
 	},
+	{
+		"a minority is enough", "internal/multi/majority.go",
+		"need: len(locks)/2 + 1", "need: len(locks) / 2",
+		"red", 20, "trusts the RedLock",
+	},
+	{
+		"a RedLock lives as long as one vote", "internal/multi/hold.go",
+		"if len(holds)-len(ends) >= g.need {", "if len(holds) > len(ends) {",
+		"red", 20, "trusts the RedLock",
+	},
+	{
+		"a vote is trusted from the reply", "internal/renew/window.go",
+		"	trust := lease - Margin(lease)\n", "	trust := lease - Margin(lease)\n	sent = time.Now()\n",
+		"red", 60, "the server has let go of it before",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.
