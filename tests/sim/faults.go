@@ -155,6 +155,10 @@ func (w *world) strikeServer(f fault, until time.Time) {
 		w.failover(s, f, short, 0)
 	case "split":
 		w.failover(s, f, 0, 3*time.Second)
+	case "lag":
+		s.set(func() { s.replica.stopLocked(until) })
+	case "takeover":
+		w.takeover(s, f, short)
 	case "evict":
 		name := object(f.side % objects)
 		if w.Type == "striped" || w.Type == "group" {
@@ -237,7 +241,7 @@ func (w *world) nothingLeft(p *process) {
 		if c.process == p.number && c.how == redlatch.ErrClosed.Error() && w.Type != "election" { // the term of a leader has no end
 			w.failLocked(w.now(), "process %d has shut down, and still had %s as %s", p.number, c.resource, c.id)
 		}
-		if c.process == p.number && c.how == released && len(w.losses) == 0 && w.stored(c) {
+		if c.process == p.number && c.how == released && len(w.losses) == 0 && !w.forgot.Load() && w.stored(c) {
 			w.failLocked(w.now(), "process %d has shut down, and the server still has %s as %s", p.number, c.resource, c.id)
 		}
 	}
@@ -261,13 +265,21 @@ func (w *world) failover(old *node, f fault, down, split time.Duration) {
 	defer over()
 	was := old.snapshot()
 	time.Sleep(f.own.upTo(time.Second))
-	end := func() { old.set(func() { old.down, old.epoch = true, old.epoch+1 }) }
 	if split == 0 {
-		end()
+		old.end()
 		time.Sleep(down)
 	}
+	w.succeed(old, was, f, split)
+}
+
+// end ends a server.
+func (s *node) end() { s.set(func() { s.down, s.epoch = true, s.epoch+1 }) }
+
+// succeed makes a server that has just that the primary. Processes learn of it one by one, in so much time. Then the old one ends.
+func (w *world) succeed(old *node, was snapshot, f fault, split time.Duration) {
 	next := old.successor()
 	next.record = w.Recording.begin()
+	w.replicate(next)
 	next.load(was)
 	w.mu.Lock()
 	w.nodes = append(w.nodes, next)
@@ -289,7 +301,7 @@ func (w *world) failover(old *node, f fault, down, split time.Duration) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	end()
+	old.end()
 	for _, p := range w.alive() { // those that were born meanwhile began with the new one, or the old
 		l := p.links[old.site]
 		l.set(func() { l.at = next })
@@ -307,6 +319,9 @@ func (w *world) calm() {
 		}
 	}
 	for _, s := range w.primaries() {
-		s.set(func() { s.paused, s.until = time.Time{}, time.Time{} })
+		s.set(func() {
+			s.paused, s.until = time.Time{}, time.Time{}
+			s.replica.goOnLocked()
+		})
 	}
 }

@@ -69,7 +69,7 @@ type kind struct {
 func Types() []string {
 	return []string{
 		"lock", "nonreentrant", "fenced", "fair", "readwrite", "multi", "striped", "spin",
-		"permits", "election", "group", "red",
+		"permits", "election", "group", "red", "acked",
 		"semaphore", "latch", "barrier", "limiter",
 	}
 }
@@ -77,9 +77,12 @@ func Types() []string {
 // counts are those of them that nobody holds in the server.
 func counts() []string { return []string{"semaphore", "latch", "barrier", "limiter"} }
 
+// apart are those that need more than one server, or what is behind it.
+func apart() []string { return []string{"red", "acked"} }
+
 // Held are the others, of one server. Real processes play only these, because a checker of holds judges them.
 func Held() []string {
-	return slices.DeleteFunc(Types(), func(typ string) bool { return typ == "red" || slices.Contains(counts(), typ) })
+	return slices.DeleteFunc(Types(), func(typ string) bool { return slices.Contains(apart(), typ) || slices.Contains(counts(), typ) })
 }
 
 func held(lease time.Duration) []redlatch.PlainOption {
@@ -136,7 +139,7 @@ func newKind(name string) kind {
 		}
 		k.whole = func(c *redlatch.Client, name string) choice { return choice{lock: c.Lock(name)} }
 		return k
-	case "fenced":
+	case "fenced", "acked":
 		return exclusive(func(c *redlatch.Client, name string, lease time.Duration, _ *chance) *redlatch.Lock {
 			return c.Lock(name, append(held(lease), redlatch.Fenced())...)
 		})

@@ -100,6 +100,11 @@ func notExecuted() error { return &driver.RunError{Outcome: driver.NotExecuted, 
 // Run sends a request, and waits for the answer as long as a driver does. What becomes of the request does not depend on whether
 // anybody waits.
 func (l *link) Run(_ context.Context, x *driver.Script, keys, args []string) (driver.Reply, error) {
+	return l.run(x, keys, args, nil)
+}
+
+// run is Run. If then is not nil, it is called when the script was executed at a server in that epoch, and says whether an answer comes.
+func (l *link) run(x *driver.Script, keys, args []string, then func(at *node, epoch int) bool) (driver.Reply, error) {
 	type answer struct {
 		reply driver.Reply
 		err   error
@@ -107,7 +112,7 @@ func (l *link) Run(_ context.Context, x *driver.Script, keys, args []string) (dr
 	keys, args = slices.Clone(keys), slices.Clone(args)
 	got := make(chan answer, 1)
 	go func() {
-		if r, err, ok := l.carry(x, keys, args); ok {
+		if r, err, ok := l.carry(x, keys, args, then); ok {
 			got <- answer{r, err}
 		}
 	}()
@@ -122,7 +127,9 @@ func (l *link) Run(_ context.Context, x *driver.Script, keys, args []string) (dr
 }
 
 // carry carries a request to the server and the answer back, and says whether it comes.
-func (l *link) carry(x *driver.Script, keys, args []string) (r driver.Reply, err error, comes bool) { //nolint:revive // the error is the driver's answer
+func (l *link) carry(
+	x *driver.Script, keys, args []string, then func(at *node, epoch int) bool,
+) (r driver.Reply, err error, comes bool) { //nolint:revive // the error is the driver's answer
 	_, epoch, _ := l.ready().at.reachable()
 	l.travel()
 	s := l.ready()
@@ -151,6 +158,9 @@ func (l *link) carry(x *driver.Script, keys, args []string) (r driver.Reply, err
 	}
 	r, err = s.at.exec(x, keys, args)
 	l.trace("script %s %q %q: %+v %v", x.Name(), keys, args, r, err)
+	if then != nil && err == nil && !then(s.at, epoch) {
+		return r, nil, false
+	}
 	if l.chance.oneIn(s.air.slow) { // it comes when the driver has nearly, or just, given it up
 		time.Sleep(l.chance.upTo(patience + patience/5))
 	}

@@ -39,7 +39,8 @@ type node struct {
 	published []message
 	execs     int
 	latches   openings
-	record    *Record // nil: none is wanted
+	record    *Record  // nil: none is wanted
+	replica   *replica // nil: it has none
 }
 
 type message struct{ channel, text string }
@@ -150,6 +151,9 @@ func (s *node) exec(script *driver.Script, keys, args []string) (driver.Reply, e
 		s.record.Steps = append(s.record.Steps, Step{
 			Script: script, Keys: keys, Args: args, Before: before, After: keysOf(s.snapshotLocked()), Calls: s.record.calls, Reply: parsed(&buf),
 		})
+	}
+	if s.dirty {
+		s.streamLocked()
 	}
 	for _, m := range s.published {
 		for _, x := range s.subs[m.channel] {
@@ -276,6 +280,7 @@ func (s *node) load(c snapshot) {
 			s.mini.SetTTL(k.name, k.ttl-past)
 		}
 	}
+	s.copyLocked()
 }
 
 // has says whether the lock or semaphore that is claimed belongs to the claim's id now.
@@ -322,6 +327,7 @@ func (s *node) evict(name string) {
 			s.mini.Del(key)
 		}
 	}
+	s.streamLocked()
 }
 
 // channels returns to which channels somebody listens.

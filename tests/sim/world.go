@@ -59,7 +59,8 @@ type world struct {
 	nests atomic.Int64
 	busy  sync.WaitGroup
 
-	wholes []*whole // guarded by history.mu
+	wholes []*whole    // guarded by history.mu
+	forgot atomic.Bool // a replica that did not know of all releases has taken over
 
 	mu     sync.Mutex
 	nodes  []*node
@@ -79,6 +80,7 @@ func Play(plan Plan) *Report {
 		s.site = site
 		s.fast = float64(newChance(plan.Seed, uint64(1+site)).n(4001)-2000) / 1e5 // from 2 % slow to 2 % fast
 		s.record = plan.Recording.begin()
+		w.replicate(s)
 		w.nodes, w.sites = append(w.nodes, s), append(w.sites, s)
 		w.turns = append(w.turns, make(chan struct{}, 1))
 	}
@@ -149,7 +151,7 @@ func (w *world) spawn() {
 			air = newWeather(c)
 		}
 		l := newLink(c, s, air, w.trace)
-		client, err := redlatch.New(l, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: 20 * time.Second})
+		client, err := w.newClient(l, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: 20 * time.Second})
 		if err != nil {
 			panic(err)
 		}
@@ -346,6 +348,9 @@ func Standard(seed uint64, typ string) (Plan, error) {
 	case slices.Contains(counts(), typ): // no lease bounds what a loss may excuse
 	case seed%2 == 0:
 		faults = append(faults, Losing()...)
+	}
+	if typ == "acked" { // about half of the time
+		faults = append(faults, slices.Repeat(Replicated(), 8)...)
 	}
 	return Plan{Seed: seed, Type: typ, Trouble: time.Minute, Faults: faults}, nil
 }

@@ -159,6 +159,16 @@ var mutants = []mutant{
 		"	trust := lease - Margin(lease)\n", "	trust := lease - Margin(lease)\n	sent = time.Now()\n",
 		"red", 60, "the server has let go of it before",
 	},
+	{
+		"replicas are not waited for", "internal/request/acks.go",
+		"if r.Err != nil || acked >= n {", "if r.Err != nil || acked >= 0 {",
+		"acked", 20, "",
+	},
+	{
+		"replicas are not waited for by what prolongs a hold", "internal/request/acks.go",
+		"k.policy == Required\n", "false\n",
+		"acked", 60, "",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.
