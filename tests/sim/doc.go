@@ -2,12 +2,17 @@
 // of the clients believed meanwhile. What chance decides follows from a seed.
 //
 // A world has three processes of three workers each. They want two objects of one type: lock, nonreentrant, fenced, fair, readwrite,
-// multi, striped, spin, permits (of semaphore.Expirable), election or group. They wait, try, acquire again within what they hold,
+// multi, striped, spin, permits (of semaphore.Expirable), election, group, red, acked or cluster. They wait, try, acquire again within what they hold,
 // extend, give up and release. Some detach what they hold, and another process releases it by its id. Some clients have a MaxHold. Or
 // they use what nobody holds: semaphore (which only counts), latch, barrier or limiter. For a minute two faults act at a time. Then it
 // is calm, and all that is left has to come right.
 //
-// The server is the embedded one, with the real scripts. It is called without sockets, so that nothing but fake time passes.
+// The server is the embedded one, with the real scripts. It is called without sockets, so that nothing but fake time passes. Three types
+// need more than one server:
+//
+//   - red: a RedLock on three or five independent ones. Each has links, faults, a clock and losses of its own.
+//   - acked: a fenced lock, on a server with a replica that lags. Config.Acks is AckRequired, for one replica.
+//   - cluster: a lock, fenced or not, and two as a MultiLock, on two or three nodes.
 //
 // # What goes wrong
 //
@@ -21,19 +26,27 @@
 //   - To the data: a restart without any, or with older data; a failover to a replica that lags; one in which the old primary still
 //     answers some processes; eviction; a clock that is set ahead; a lock that somebody forces. Only even seeds have these: with an odd one
 //     nothing excuses anything.
+//   - acked, about every other time: the replica stands still, or takes over. The old primary then ends before, or still answers some
+//     processes. None of this excuses anything.
+//   - cluster, about every other time: a slot moves key by key, or the cluster is down. A node executes, or answers MOVED, ASK or
+//     TRYAGAIN, by which of the keys it has. No data is lost there.
 //   - What nobody holds has no fault of the last kind, as no lease says how long a loss excuses what. Nor do processes end that use
 //     the semaphore: they would take its permits with them.
 //
 // What cannot be shown here: a process of which the code stands still, too; a client's clock that is stepped, because a bubble of fake
-// time has one clock; a cluster, and slots that move; replicas that are waited for (Acks). Several servers (RedLock), a Redisson client
-// beside ours, detached permits and requests that are executed twice are not played yet. When its clock is set back, the embedded
-// server keeps what is left of a TTL, where Redis makes it longer.
+// time has one clock. What an adapter makes of a redirection is its own: here a driver follows MOVED and ASK once, and package drivertest
+// proves what adapters do on a real cluster. Not played yet: an endpoint before shards, sharded Pub/Sub, a failover in a cluster,
+// replicas of which only some acknowledge, a Redisson client beside ours, detached permits, requests that are executed twice. When its
+// clock is set back, the embedded server keeps what is left of a TTL, where Redis makes it longer.
 //
 // # What is checked
 //
 //   - No two trust that they have what one may have, or more permits than there are. A loss of data opens a window for the holds that
 //     it may have taken away, which their leases bound. A lock that somebody forces does so for those who had just that, and until a
 //     late request may have come, if nobody was told that it was forced. Everything else counts.
+//   - Of a RedLock each vote is checked so, at its server. Two who trust that they have the whole lock need a vote in common that a loss
+//     may have taken from one of them.
+//   - All keys of a script are of one slot.
 //   - A hold that ends by its window ends while the server still has it.
 //   - A hold is told that it is gone only after a loss of data, and so is a release; that it was taken from it, only if somebody did.
 //   - No hold of the watchdog's lasts for longer than MaxHold.

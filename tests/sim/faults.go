@@ -157,6 +157,10 @@ func (w *world) strikeServer(f fault, until time.Time) {
 		w.failover(s, f, 0, 3*time.Second)
 	case "lag":
 		s.set(func() { s.replica.stopLocked(until) })
+	case "cluster down":
+		ill(clusterDown)
+	case "move":
+		w.cluster.move(object(f.side%objects), f)
 	case "takeover":
 		w.takeover(s, f, short)
 	case "evict":

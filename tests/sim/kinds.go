@@ -69,8 +69,9 @@ type kind struct {
 func Types() []string {
 	return []string{
 		"lock", "nonreentrant", "fenced", "fair", "readwrite", "multi", "striped", "spin",
-		"permits", "election", "group", "red", "acked",
+		"permits", "election", "group",
 		"semaphore", "latch", "barrier", "limiter",
+		"red", "acked", "cluster",
 	}
 }
 
@@ -78,7 +79,7 @@ func Types() []string {
 func counts() []string { return []string{"semaphore", "latch", "barrier", "limiter"} }
 
 // apart are those that need more than one server, or what is behind it.
-func apart() []string { return []string{"red", "acked"} }
+func apart() []string { return []string{"red", "acked", "cluster"} }
 
 // Held are the others, of one server. Real processes play only these, because a checker of holds judges them.
 func Held() []string {
@@ -180,6 +181,8 @@ func newKind(name string) kind {
 		return expirable()
 	case "group":
 		return group()
+	case "cluster":
+		return clustered()
 	case "red":
 		return red()
 	case "semaphore":

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -100,11 +101,19 @@ func notExecuted() error { return &driver.RunError{Outcome: driver.NotExecuted, 
 // Run sends a request, and waits for the answer as long as a driver does. What becomes of the request does not depend on whether
 // anybody waits.
 func (l *link) Run(_ context.Context, x *driver.Script, keys, args []string) (driver.Reply, error) {
-	return l.run(x, keys, args, nil)
+	return l.run(x, keys, args, way{})
 }
 
-// run is Run. If then is not nil, it is called when the script was executed at a server in that epoch, and says whether an answer comes.
-func (l *link) run(x *driver.Script, keys, args []string, then func(at *node, epoch int) bool) (driver.Reply, error) {
+// A way is how a request is sent.
+type way struct {
+	asking bool          // to where its slot moves
+	within time.Duration // for how long the driver waits; 0: its patience
+	// then is called, if it is not nil, when the script was executed at a server in that epoch. It says whether an answer comes.
+	then func(at *node, epoch int) bool
+}
+
+// run is Run.
+func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply, error) {
 	type answer struct {
 		reply driver.Reply
 		err   error
@@ -112,11 +121,11 @@ func (l *link) run(x *driver.Script, keys, args []string, then func(at *node, ep
 	keys, args = slices.Clone(keys), slices.Clone(args)
 	got := make(chan answer, 1)
 	go func() {
-		if r, err, ok := l.carry(x, keys, args, then); ok {
+		if r, err, ok := l.carry(x, keys, args, how); ok {
 			got <- answer{r, err}
 		}
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(cmp.Or(how.within, patience))
 	defer timer.Stop()
 	select {
 	case a := <-got:
@@ -128,7 +137,7 @@ func (l *link) run(x *driver.Script, keys, args []string, then func(at *node, ep
 
 // carry carries a request to the server and the answer back, and says whether it comes.
 func (l *link) carry(
-	x *driver.Script, keys, args []string, then func(at *node, epoch int) bool,
+	x *driver.Script, keys, args []string, how way,
 ) (r driver.Reply, err error, comes bool) { //nolint:revive // the error is the driver's answer
 	_, epoch, _ := l.ready().at.reachable()
 	l.travel()
@@ -156,9 +165,9 @@ func (l *link) carry(
 		}
 		time.Sleep(pause)
 	}
-	r, err = s.at.exec(x, keys, args)
+	r, err = s.at.exec(x, keys, args, how.asking)
 	l.trace("script %s %q %q: %+v %v", x.Name(), keys, args, r, err)
-	if then != nil && err == nil && !then(s.at, epoch) {
+	if how.then != nil && err == nil && !how.then(s.at, epoch) {
 		return r, nil, false
 	}
 	if l.chance.oneIn(s.air.slow) { // it comes when the driver has nearly, or just, given it up
@@ -187,15 +196,22 @@ func (l *link) reconnect(to *node) {
 		l.at = to
 	}
 	subs := slices.Clone(l.subs)
-	var told []func(string)
-	for _, n := range slices.Sorted(maps.Keys(l.breaks)) {
-		told = append(told, l.breaks[n])
-	}
 	l.mu.Unlock()
 	for _, x := range subs {
 		x.leave()
 		go x.join()
 	}
+	l.tell()
+}
+
+// tell tells that the server of a link may be another one now.
+func (l *link) tell() {
+	l.mu.Lock()
+	var told []func(string)
+	for _, n := range slices.Sorted(maps.Keys(l.breaks)) {
+		told = append(told, l.breaks[n])
+	}
+	l.mu.Unlock()
 	for _, f := range told {
 		f("")
 	}

@@ -11,12 +11,16 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// sitesOf returns how many independent servers a plan has.
+// sitesOf returns how many servers a plan has that do not replicate each other.
 func sitesOf(plan Plan) int {
-	if plan.Type != "red" {
-		return 1
+	more := int(plan.Seed / 2 % 2) // with and without losses of data
+	switch plan.Type {
+	case "red":
+		return 3 + 2*more
+	case "cluster":
+		return 2 + more
 	}
-	return 3 + 2*int(plan.Seed/2%2) // three or five, with and without losses of data
+	return 1
 }
 
 // red is a lock on a majority of the sites.

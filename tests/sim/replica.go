@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 )
 
@@ -116,15 +115,6 @@ func (w *world) takeover(old *node, f fault, down time.Duration) {
 // An ackedLink can wait for the replica.
 type ackedLink struct{ *link }
 
-// newClient returns a client on a link. If the type has replicas, what does not reach them does not count.
-func (*world) newClient(l *link, cfg redlatch.Config) (*redlatch.Client, error) {
-	if l.at.replica == nil {
-		return redlatch.New(l, cfg)
-	}
-	cfg.Acks, cfg.AckReplicas = redlatch.AckRequired, 1
-	return redlatch.New(ackedLink{l}, cfg)
-}
-
 func (l ackedLink) Traits() driver.Traits {
 	t := l.link.Traits()
 	t.Replicated = true
@@ -139,7 +129,7 @@ func (ackedLink) Replicas(context.Context, string) (int, error) {
 // RunAcked runs a script, and waits until the replica has what it has written, within what the driver's patience leaves.
 func (l ackedLink) RunAcked(_ context.Context, x *driver.Script, keys, args []string, _ int, timeout time.Duration) (driver.Reply, int, error) {
 	var acked atomic.Int64
-	r, err := l.run(x, keys, args, func(s *node, epoch int) bool {
+	r, err := l.run(x, keys, args, way{then: func(s *node, epoch int) bool {
 		sent := time.Now()
 		for end := sent.Add(min(timeout, patience/2)); ; time.Sleep(time.Millisecond) {
 			if s.acknowledged(sent) {
@@ -152,6 +142,6 @@ func (l ackedLink) RunAcked(_ context.Context, x *driver.Script, keys, args []st
 		}
 		up, now, _ := s.reachable()
 		return up && now == epoch
-	})
+	}})
 	return r, int(acked.Load()), err
 }

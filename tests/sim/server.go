@@ -41,6 +41,7 @@ type node struct {
 	latches   openings
 	record    *Record  // nil: none is wanted
 	replica   *replica // nil: it has none
+	cluster   *cluster // nil: it has all keys
 }
 
 type message struct{ channel, text string }
@@ -50,12 +51,13 @@ type ailment string
 
 // The ailments. The first two refuse commands that write, inside a script; the others refuse each script.
 const (
-	noMemory ailment = "OOM command not allowed when used memory > 'maxmemory'."
-	noDisk   ailment = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."
-	loading  ailment = "LOADING Redis is loading the dataset in memory"
-	busy     ailment = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-	readOnly ailment = "READONLY You can't write against a read only replica."
-	noScript ailment = "NOSCRIPT No matching script. Please use EVAL."
+	noMemory    ailment = "OOM command not allowed when used memory > 'maxmemory'."
+	noDisk      ailment = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."
+	loading     ailment = "LOADING Redis is loading the dataset in memory"
+	busy        ailment = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	readOnly    ailment = "READONLY You can't write against a read only replica."
+	clusterDown ailment = "CLUSTERDOWN The cluster is down"
+	noScript    ailment = "NOSCRIPT No matching script. Please use EVAL."
 )
 
 func newNode() *node {
@@ -130,13 +132,16 @@ func (s *node) step(d time.Duration) {
 }
 
 // exec executes a script.
-func (s *node) exec(script *driver.Script, keys, args []string) (driver.Reply, error) {
+func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (driver.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.ailing(); now != "" && now != noMemory && now != noDisk {
 		return driver.Reply{}, driver.ServerError(string(now), errServer)
 	}
 	s.tickLocked()
+	if text := s.cluster.refuses(s, keys, asking); text != "" {
+		return driver.Reply{}, driver.ServerError(text, redirected(text))
+	}
 	s.dirty, s.published = false, nil
 	s.execs++
 	text, before := script.Source(), []Key(nil)
@@ -155,11 +160,8 @@ func (s *node) exec(script *driver.Script, keys, args []string) (driver.Reply, e
 	if s.dirty {
 		s.streamLocked()
 	}
-	for _, m := range s.published {
-		for _, x := range s.subs[m.channel] {
-			x.send(driver.Notice{Payload: m.text})
-		}
-	}
+	s.deliverLocked(s.published)
+	s.cluster.broadcast(s, s.published)
 	v, err := server.ParseReply(bufio.NewReader(&buf))
 	if err != nil {
 		return driver.Reply{}, driver.ServerError(err.Error(), err)
@@ -169,6 +171,14 @@ func (s *node) exec(script *driver.Script, keys, args []string) (driver.Reply, e
 		s.latches.down(keys, args, r, len(s.published) > 0)
 	}
 	return r, nil
+}
+
+func (s *node) deliverLocked(all []message) {
+	for _, m := range all {
+		for _, x := range s.subs[m.channel] {
+			x.send(driver.Notice{Payload: m.text})
+		}
+	}
 }
 
 func reply(v any) driver.Reply {
@@ -228,29 +238,53 @@ func (s *node) snapshot() snapshot {
 func (s *node) snapshotLocked() snapshot {
 	c := snapshot{at: time.Now()}
 	for _, name := range s.mini.Keys() {
-		k := stored{name: name, kind: s.mini.Type(name), ttl: s.mini.TTL(name)}
-		switch k.kind {
-		case "string":
-			text, _ := s.mini.Get(name)
-			k.content = []string{text}
-		case "hash":
-			fields, _ := s.mini.HKeys(name)
-			slices.Sort(fields)
-			for _, f := range fields {
-				k.content = append(k.content, f, s.mini.HGet(name, f))
-			}
-		case "list":
-			list, _ := s.mini.List(name)
-			k.content = slices.Clone(list)
-		case "zset":
-			scores, _ := s.mini.SortedSet(name)
-			k.scores = maps.Clone(scores)
-		default:
-			panic("a snapshot of a " + k.kind)
-		}
-		c.keys = append(c.keys, k)
+		c.keys = append(c.keys, s.getLocked(name))
 	}
 	return c
+}
+
+// getLocked returns what is stored by a name.
+func (s *node) getLocked(name string) stored {
+	k := stored{name: name, kind: s.mini.Type(name), ttl: s.mini.TTL(name)}
+	switch k.kind {
+	case "string":
+		text, _ := s.mini.Get(name)
+		k.content = []string{text}
+	case "hash":
+		fields, _ := s.mini.HKeys(name)
+		slices.Sort(fields)
+		for _, f := range fields {
+			k.content = append(k.content, f, s.mini.HGet(name, f))
+		}
+	case "list":
+		list, _ := s.mini.List(name)
+		k.content = slices.Clone(list)
+	case "zset":
+		scores, _ := s.mini.SortedSet(name)
+		k.scores = maps.Clone(scores)
+	default:
+		panic("a snapshot of a " + k.kind)
+	}
+	return k
+}
+
+// putLocked stores that by its name, which has nothing yet.
+func (s *node) putLocked(k stored) {
+	switch k.kind {
+	case "string":
+		_ = s.mini.Set(k.name, k.content[0])
+	case "hash":
+		s.mini.HSet(k.name, k.content...)
+	case "list":
+		_, _ = s.mini.Push(k.name, k.content...)
+	case "zset":
+		for member, score := range k.scores {
+			_, _ = s.mini.ZAdd(k.name, score, member)
+		}
+	}
+	if k.ttl > 0 {
+		s.mini.SetTTL(k.name, k.ttl)
+	}
 }
 
 // load replaces what is stored by a snapshot, in which time has gone on since it was taken.
@@ -264,21 +298,10 @@ func (s *node) load(c snapshot) {
 		if k.ttl > 0 && k.ttl <= past {
 			continue
 		}
-		switch k.kind {
-		case "string":
-			_ = s.mini.Set(k.name, k.content[0])
-		case "hash":
-			s.mini.HSet(k.name, k.content...)
-		case "list":
-			_, _ = s.mini.Push(k.name, k.content...)
-		case "zset":
-			for member, score := range k.scores {
-				_, _ = s.mini.ZAdd(k.name, score, member)
-			}
-		}
 		if k.ttl > 0 {
-			s.mini.SetTTL(k.name, k.ttl-past)
+			k.ttl -= past
 		}
+		s.putLocked(k)
 	}
 	s.copyLocked()
 }

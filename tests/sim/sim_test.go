@@ -103,7 +103,7 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 	if t.Failed() || played < seeds*len(Types()) { // -short, or some are chosen by -run
 		return
 	}
-	if got := slices.Sorted(maps.Keys(struck)); !slices.Equal(got, slices.Sorted(slices.Values(slices.Concat(Keeping(), Losing(), Replicated())))) {
+	if got := slices.Sorted(maps.Keys(struck)); !slices.Equal(got, slices.Sorted(slices.Values(slices.Concat(Keeping(), Losing(), Replicated(), Clustered())))) {
 		t.Errorf("only %q have gone wrong", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 )
 
 // A Plan says what is played. All else follows from its seed.
@@ -59,8 +60,9 @@ type world struct {
 	nests atomic.Int64
 	busy  sync.WaitGroup
 
-	wholes []*whole    // guarded by history.mu
-	forgot atomic.Bool // a replica that did not know of all releases has taken over
+	cluster *cluster    // nil: there is none
+	wholes  []*whole    // guarded by history.mu
+	forgot  atomic.Bool // a replica that did not know of all releases has taken over
 
 	mu     sync.Mutex
 	nodes  []*node
@@ -83,6 +85,9 @@ func Play(plan Plan) *Report {
 		w.replicate(s)
 		w.nodes, w.sites = append(w.nodes, s), append(w.sites, s)
 		w.turns = append(w.turns, make(chan struct{}, 1))
+	}
+	if plan.Type == "cluster" {
+		w.cluster = newCluster(w.sites, w.fail)
 	}
 	for range processes {
 		w.spawn()
@@ -127,12 +132,42 @@ func (w *world) primaries() []*node {
 }
 
 // stored says whether what is claimed belongs to the claim's id now, in the server of its site.
-func (w *world) stored(c *claim) bool { return w.primaries()[c.site].has(c) }
+func (w *world) stored(c *claim) bool {
+	if w.cluster != nil {
+		return w.cluster.has(c)
+	}
+	return w.primaries()[c.site].has(c)
+}
 
 func (w *world) alive() []*process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.living)
+}
+
+// newClients returns those of a process: one on each link, or one of a cluster.
+func (w *world) newClients(links []*link, cfg redlatch.Config) (all []*redlatch.Client) {
+	var drivers []driver.Redis
+	switch w.Type {
+	case "cluster":
+		cfg.Redisson.PubSub = redlatch.PubSubClassic
+		drivers = []driver.Redis{newClusterLink(links)}
+	case "acked": // what does not reach the replica does not count
+		cfg.Acks, cfg.AckReplicas = redlatch.AckRequired, 1
+		drivers = []driver.Redis{ackedLink{links[0]}}
+	default:
+		for _, l := range links {
+			drivers = append(drivers, l)
+		}
+	}
+	for _, d := range drivers {
+		c, err := redlatch.New(d, cfg)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // spawn begins a process.
@@ -151,14 +186,14 @@ func (w *world) spawn() {
 			air = newWeather(c)
 		}
 		l := newLink(c, s, air, w.trace)
-		client, err := w.newClient(l, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: 20 * time.Second})
-		if err != nil {
-			panic(err)
-		}
-		p.links, p.clients = append(p.links, l), append(p.clients, client)
-		w.trace("process %d is client %s at site %d, with a watchdog of %v and %+v", n, client.ID(), site, p.watchdog, air)
+		p.links = append(p.links, l)
+		w.trace("process %d has a link to site %d, with %+v", n, site, air)
 	}
+	p.clients = w.newClients(p.links, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: 20 * time.Second})
 	p.client = p.clients[0]
+	for _, c := range p.clients {
+		w.trace("process %d is client %s, with a watchdog of %v", n, c.ID(), p.watchdog)
+	}
 	p.life, p.die = context.WithCancel(bg)
 	w.mu.Lock()
 	w.living, w.all = append(w.living, p), append(w.all, p)
@@ -346,6 +381,8 @@ func Standard(seed uint64, typ string) (Plan, error) {
 	case typ == "semaphore": // a process that dies takes its permits with it, and nobody says so
 		faults = slices.DeleteFunc(faults, func(what string) bool { return what == "kill" || what == "shut down" })
 	case slices.Contains(counts(), typ): // no lease bounds what a loss may excuse
+	case typ == "cluster":
+		faults = append(faults, slices.Repeat(Clustered(), 7)...)
 	case seed%2 == 0:
 		faults = append(faults, Losing()...)
 	}

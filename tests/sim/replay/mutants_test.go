@@ -169,6 +169,11 @@ var mutants = []mutant{
 		"k.policy == Required\n", "false\n",
 		"acked", 60, "",
 	},
+	{
+		"locks of several slots are taken together", "internal/request/slots.go",
+		"return s.Traits.Cluster || s", "return s",
+		"cluster", 20, "which are of several slots",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.

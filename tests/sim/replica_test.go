@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlatch/redlatch/driver"
+)
+
+// A replica that has more than it has acknowledged, or less, would prove nothing, or accuse the library.
+func TestAReplicaHasWhatItHasAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newNode()
+		s.replica = &replica{lag: 20 * time.Millisecond}
+		s.set(s.copyLocked)
+		set := func(key string) time.Time {
+			t.Helper()
+			if _, err := s.exec(driver.NewScript("test.set", "redis.call('SET', KEYS[1], '1')"), []string{key}, nil, false); err != nil {
+				t.Fatal(err)
+			}
+			return time.Now()
+		}
+		a := set("a")
+		time.Sleep(19 * time.Millisecond)
+		if s.acknowledged(a) {
+			t.Error("it is acknowledged at once")
+		}
+		time.Sleep(time.Millisecond)
+		if !s.acknowledged(a) {
+			t.Error("it is not acknowledged")
+		}
+		s.set(func() { s.replica.stopLocked(time.Now().Add(time.Second)) })
+		b := set("b")
+		time.Sleep(900 * time.Millisecond)
+		if s.acknowledged(b) {
+			t.Error("a replica that stands still acknowledges something")
+		}
+		if keys := s.promote().keys; len(keys) != 1 || keys[0].name != "a" {
+			t.Errorf("the replica has %+v", keys)
+		}
+		time.Sleep(time.Second)
+		if s.acknowledged(b) {
+			t.Error("what has taken over acknowledges something")
+		}
+		s.mini.Close()
+	})
+}
