@@ -66,12 +66,7 @@ func (h *history) checkWeights(all []span) {
 	for _, s := range all {
 		live = slices.DeleteFunc(live, func(o span) bool { return o.to <= s.from })
 		live = append(live, s)
-		nests, sum := map[int]int{}, 0 // the weight of each
-		for _, o := range live {
-			sum += max(nests[o.nest], o.weight) - nests[o.nest]
-			nests[o.nest] = max(nests[o.nest], o.weight)
-		}
-		if sum <= h.capacity {
+		if weigh(live) <= h.capacity {
 			continue
 		}
 		for _, o := range live[:len(live)-1] {

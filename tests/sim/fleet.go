@@ -162,9 +162,25 @@ func (f *Worker) stay(h *redlatch.Hold, all []Line, d time.Duration) {
 	}
 }
 
-// Judge checks what real processes have written, in a time in which no server lost any data. Of each claim the last line counts.
-func Judge(typ string, lines []Line) (wrong []string) {
+// A Loss is a time in which real servers lost, or may have lost, what they had stored. Its times are of the clock of the lines.
+type Loss struct {
+	What     string
+	From, To time.Duration // nothing that is asked for after To can be lost by it
+}
+
+// A Verdict is what the checker says of the lines of a play.
+type Verdict struct {
+	Wrong    []string
+	Claims   int
+	Overlaps map[string]time.Duration // the longest, by what was lost: 0, if that never gave anything to two
+}
+
+// Judge checks what real processes have written. Of each claim the last line counts. Losses are in the order of their beginnings.
+func Judge(typ string, lines []Line, losses ...Loss) Verdict {
 	h := &history{start: time.Now(), capacity: kindOf(typ).capacity, footings: map[[2]string]*footing{}}
+	for _, l := range losses {
+		h.losses = append(h.losses, &loss{what: l.What, from: l.From, to: l.To})
+	}
 	last := map[[2]int]*claim{}
 	for _, l := range lines {
 		key := [2]int{l.Process, l.Number}
@@ -172,13 +188,18 @@ func Judge(typ string, lines []Line) (wrong []string) {
 			c.to = l.To
 			continue
 		}
+		id := [2]string{l.Resource, l.ID}
+		if h.footings[id] == nil {
+			h.footings[id] = &footing{asked: l.Call}
+		}
 		c := &claim{
 			resource: l.Resource, id: l.ID, weight: l.Weight, process: l.Process, nest: l.Nest, inner: l.Inner, token: l.Token, lease: l.Lease,
-			footing: &footing{asked: l.Call, longest: l.Lease}, call: l.Call, from: l.From, to: l.To, how: fmt.Sprint("claim ", l.Number),
+			footing: h.footings[id], call: l.Call, from: l.From, to: l.To, how: fmt.Sprint("claim ", l.Number),
 		}
+		c.asked, c.longest = min(c.asked, l.Call), max(c.longest, l.Lease)
 		last[key] = c
 		h.claims = append(h.claims, c)
 	}
 	h.check()
-	return h.wrong
+	return Verdict{h.wrong, len(h.claims), h.overlaps()}
 }

@@ -113,6 +113,12 @@ func exclusive(lock func(c *redlatch.Client, name string, lease time.Duration, o
 
 func object(n int) string { return fmt.Sprint("orders", n) }
 
+// Object returns the name of one of the two objects that workers want.
+func Object(n int) string { return object(n % objects) }
+
+// Whole returns the weight of a claim of all of an object, of a type that is held.
+func Whole(typ string) int { return kindOf(typ).capacity }
+
 // kindOf returns a type. Those that nobody holds would be called far more often than others.
 func kindOf(name string) kind {
 	k := newKind(name)
