@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -111,6 +112,9 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 // is 0, it is rueidis' default, ten seconds. If it is negative, there is no
 // limit.
 //
+// With Sentinel, opt has to set Sentinel.Dialer.KeepAlive. Without it rueidis does not
+// notice a sentinel that has gone silent, and may follow no failover. New sets it.
+//
 // Use panics if opt sets ConnLifetime. rueidis may send a request twice when a
 // connection reaches its age, and nothing can prevent that.
 func Use(client rueidis.Client, opt rueidis.ClientOption) *Driver {
@@ -179,17 +183,20 @@ func (d *Driver) leave() (left bool) {
 }
 
 // within returns options with which a connection that has gone silent is given
-// up within d. A request that waits for a reply by itself runs into rueidis'
-// read time-out; one that shares a connection is ended by the ping that rueidis
-// sends when nothing has come for two pauses. (Dialler.KeepAlive is also the
-// pause between two pings.)
+// up within d, that to a sentinel too. A request that waits for a reply by itself
+// runs into rueidis' read time-out; one that shares a connection is ended by the
+// ping that rueidis sends when nothing has come for two pauses. (Dialler.KeepAlive
+// is also the pause between two pings.) Without pings rueidis waits for a sentinel
+// for ever, and follows no failover.
 func within(opt rueidis.ClientOption, d time.Duration) rueidis.ClientOption {
 	opt.ConnWriteTimeout = d * 2 / 3
-	if pause := d / 6; opt.Dialer.KeepAlive <= 0 || opt.Dialer.KeepAlive > pause {
-		opt.Dialer.KeepAlive = pause
-	}
-	if opt.Dialer.Timeout <= 0 || opt.Dialer.Timeout > d {
-		opt.Dialer.Timeout = d
+	for _, dialer := range []*net.Dialer{&opt.Dialer, &opt.Sentinel.Dialer} {
+		if pause := d / 6; dialer.KeepAlive <= 0 || dialer.KeepAlive > pause {
+			dialer.KeepAlive = pause
+		}
+		if dialer.Timeout <= 0 || dialer.Timeout > d {
+			dialer.Timeout = d
+		}
 	}
 	return opt
 }

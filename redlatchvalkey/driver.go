@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -113,6 +114,9 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 // is 0, it is valkey-go's default, ten seconds. If it is negative, there is no
 // limit.
 //
+// With Sentinel, opt has to set Sentinel.Dialer.KeepAlive. Without it valkey-go does not
+// notice a sentinel that has gone silent, and may follow no failover. New sets it.
+//
 // Use panics if opt sets ConnLifetime. valkey-go may send a request twice when a
 // connection reaches its age, and nothing can prevent that.
 func Use(client valkey.Client, opt valkey.ClientOption) *Driver {
@@ -181,17 +185,20 @@ func (d *Driver) leave() (left bool) {
 }
 
 // within returns options with which a connection that has gone silent is given
-// up within d. A request that waits for a reply by itself runs into valkey-go's
-// read time-out; one that shares a connection is ended by the ping that valkey-go
-// sends when nothing has come for two pauses. (Dialler.KeepAlive is also the
-// pause between two pings.)
+// up within d, that to a sentinel too. A request that waits for a reply by itself
+// runs into valkey-go's read time-out; one that shares a connection is ended by the
+// ping that valkey-go sends when nothing has come for two pauses. (Dialler.KeepAlive
+// is also the pause between two pings.) Without pings valkey-go waits for a sentinel
+// for ever, and follows no failover.
 func within(opt valkey.ClientOption, d time.Duration) valkey.ClientOption {
 	opt.ConnWriteTimeout = d * 2 / 3
-	if pause := d / 6; opt.Dialer.KeepAlive <= 0 || opt.Dialer.KeepAlive > pause {
-		opt.Dialer.KeepAlive = pause
-	}
-	if opt.Dialer.Timeout <= 0 || opt.Dialer.Timeout > d {
-		opt.Dialer.Timeout = d
+	for _, dialer := range []*net.Dialer{&opt.Dialer, &opt.Sentinel.Dialer} {
+		if pause := d / 6; dialer.KeepAlive <= 0 || dialer.KeepAlive > pause {
+			dialer.KeepAlive = pause
+		}
+		if dialer.Timeout <= 0 || dialer.Timeout > d {
+			dialer.Timeout = d
+		}
 	}
 	return opt
 }
