@@ -18,23 +18,24 @@ import (
 	"github.com/redlatch/redlatch/internal/randtest"
 	"github.com/redlatch/redlatch/internal/testserver"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
+	"github.com/redlatch/redlatch/tests/interop/peer"
 	"github.com/redlatch/redlatch/tests/sim"
 )
 
-// lengthEnv is the variable with how long all takes, if so many types are played side by side: make campaign says so to go test.
+// lengthEnv is the variable with how long all takes, if so many plays go on side by side: make campaign says so to go test.
 const (
 	lengthEnv = "REDLATCH_CAMPAIGN_LENGTH"
-	together  = 4
+	together  = 6
 )
 
 const fleet = 3 // processes at a time
 
-// A process is a child, with its way to the server.
+// A process is a child, with its ways to the servers.
 type process struct {
 	number int
 	cmd    *exec.Cmd
 	in     io.Closer
-	way    *faultnet.Proxy
+	ways   []*faultnet.Proxy
 	read   chan struct{} // closed when all that it wrote is read
 	ended  chan struct{} // closed when it was waited for
 	err    error         // how it ended
@@ -43,24 +44,48 @@ type process struct {
 
 type campaign struct {
 	*testing.T
+	place
 
-	typ    string
-	seed   uint64
-	server *testserver.Server
-	chance *rand.Rand
-	ways   []*faultnet.Proxy
-	addrs  []string
-	living []*process
-	born   int
+	typ      string
+	seed     uint64
+	chance   *rand.Rand // of what goes wrong with processes
+	ways     [fleet][]*faultnet.Proxy
+	roles    [fleet]role
+	living   []*process
+	redisson *redisson // nil: none is in the fleet
+	born     int
+	began    time.Duration
 
-	mu    sync.Mutex
-	lines []sim.Line
+	mu     sync.Mutex
+	lines  map[[2]int]sim.Line // the last one of each claim
+	losses []sim.Loss
+	struck map[string]int
 }
 
-// TestNoTwoProcessesTrustWhateverGoesWrong plays all types that are held, each on a kind of server that chance chooses.
+// A cast is who plays what where.
+type cast struct {
+	topology int
+	typ      string
+	redisson bool // a process of Redisson is in the fleet
+}
+
+// plays returns all that there are.
+func plays() (all []cast) {
+	for i := range topologies {
+		for _, typ := range sim.Held() {
+			all = append(all, cast{topology: i, typ: typ})
+		}
+		for _, typ := range rivals(topologies[i].name) {
+			all = append(all, cast{topology: i, typ: typ, redisson: true})
+		}
+	}
+	return all
+}
+
+// TestNoTwoProcessesTrustWhateverGoesWrong plays all types that are held, in each topology, each on a kind of server that chance chooses.
 func TestNoTwoProcessesTrustWhateverGoesWrong(t *testing.T) {
 	locktest.Long(t)
-	length := 30 * time.Second
+	length := 2 * time.Minute
 	if text := os.Getenv(lengthEnv); text != "" {
 		var err error
 		if length, err = time.ParseDuration(text); err != nil {
@@ -72,29 +97,62 @@ func TestNoTwoProcessesTrustWhateverGoesWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("what chance decided: %s=%d", randtest.SeedEnv, seed)
-	types := sim.Held()
-	length /= time.Duration((len(types) + together - 1) / together)
-	for i, typ := range types {
-		t.Run(typ, func(t *testing.T) {
+	all, kinds := plays(), testserver.EveryKind()
+	length /= time.Duration((len(all) + together - 1) / together)
+	figures := &figures{T: t}
+	t.Cleanup(figures.tell) // when all have been played
+	for i, p := range all {
+		name := topologies[p.topology].name + "/" + p.typ
+		if p.redisson {
+			name += "/Redisson"
+		}
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kinds := testserver.EveryKind()
-			c := &campaign{T: t, typ: typ, seed: seed, chance: rand.New(rand.NewPCG(seed, uint64(i)))} //nolint:gosec // it has to be the same each time
-			c.server = testserver.Start(t, kinds[c.chance.IntN(len(kinds))], "--appendonly", "yes", "--appendfsync", "always")
-			c.play(length)
+			end := time.Now().Add(length)
+			chance := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // it has to be the same each time
+			c := newCampaign(t, p, kinds[(i+int(seed%97))%len(kinds)], seed, chance)
+			c.play(end)
+			figures.add(c.judged())
 		})
 	}
 }
 
+// newCampaign begins the servers and the fleet of a play.
+func newCampaign(t *testing.T, p cast, kind testserver.Kind, seed uint64, chance *rand.Rand) *campaign {
+	t.Helper()
+	c := &campaign{
+		T: t, typ: p.typ, seed: seed, chance: rand.New(rand.NewPCG(seed, chance.Uint64())), //nolint:gosec // it has to be the same each time
+		lines: map[[2]int]sim.Line{}, struck: map[string]int{},
+	}
+	var args []string
+	if p.redisson {
+		args = testserver.Open // Redisson's user may do more than ours
+	}
+	c.place = topologies[p.topology].start(t, kind, chance, args...)
+	c.began = now()
+	c.begin()
+	if p.redisson {
+		c.redisson = c.enlist()
+	}
+	return c
+}
+
 // begin begins the processes of a fleet.
 func (c *campaign) begin() {
-	for range fleet {
-		way := faultnet.New(c.server.Dial)
-		c.Cleanup(way.Close)
-		addr, err := way.Listen()
-		if err != nil {
-			c.Fatal(err)
+	c.Helper()
+	for i := range fleet {
+		c.roles[i] = c.role
+		c.roles[i].Ways = map[string]string{}
+		for _, n := range c.nodes {
+			way := faultnet.New(n.Dial)
+			c.Cleanup(way.Close)
+			addr, err := way.Listen()
+			if err != nil {
+				c.Fatal(err)
+			}
+			c.ways[i] = append(c.ways[i], way)
+			c.roles[i].Ways[n.Addr()] = addr
 		}
-		c.ways, c.addrs = append(c.ways, way), append(c.addrs, addr)
 	}
 	c.Cleanup(func() { // also if not all of them can begin
 		for _, p := range c.living {
@@ -102,7 +160,11 @@ func (c *campaign) begin() {
 		}
 	})
 	for i := range fleet {
-		c.living = append(c.living, c.spawn(i))
+		p, err := c.spawn(i)
+		if err != nil {
+			c.Fatal(err)
+		}
+		c.living = append(c.living, p)
 	}
 }
 
@@ -110,14 +172,10 @@ func (c *campaign) begin() {
 func TestTheFleetsCheckerNoticesALoss(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
-	c := &campaign{T: t, typ: "lock", seed: 1, server: testserver.Start(t, testserver.Redis)}
-	c.begin()
+	c := newCampaign(t, cast{typ: "lock"}, testserver.Redis, 1, rand.New(rand.NewPCG(1, 1))) //nolint:gosec // no secret
 	for end := time.Now().Add(locktest.Generous); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		c.server.MustDo("FLUSHALL")
-		c.mu.Lock()
-		wrong := sim.Judge(c.typ, c.lines)
-		c.mu.Unlock()
-		if len(wrong) > 0 {
+		c.nodes[0].MustDo("FLUSHALL")
+		if wrong := c.verdict().Wrong; len(wrong) > 0 {
 			t.Log(wrong[0])
 			return
 		}
@@ -125,61 +183,104 @@ func TestTheFleetsCheckerNoticesALoss(t *testing.T) {
 	t.Error("nobody notices")
 }
 
-func (c *campaign) play(length time.Duration) {
-	c.begin()
-	struck := map[string]int{}
-	for end := time.Now().Add(length); time.Now().Before(end); {
-		time.Sleep(c.upTo(3 * time.Second))
-		struck[c.strike()]++
+// verdict judges what has been read.
+func (c *campaign) verdict() sim.Verdict {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []sim.Line
+	for _, l := range c.lines {
+		all = append(all, l)
 	}
+	return sim.Judge(c.typ, all, c.losses...)
+}
+
+// play has one thing go wrong with a process, and one with the servers, at a time, and then all processes end.
+func (c *campaign) play(end time.Time) {
+	c.Helper()
+	var processes sync.WaitGroup
+	processes.Go(func() {
+		for time.Now().Before(end) {
+			time.Sleep(upTo(c.chance, 3*time.Second))
+			c.strike()
+		}
+	})
+	defer processes.Wait()
+	own := rand.New(rand.NewPCG(c.seed, c.chance.Uint64())) //nolint:gosec // it has to be the same each time
+	for time.Now().Before(end) {
+		time.Sleep(upTo(own, 6*time.Second))
+		c.strikeServers(c.faults[own.IntN(len(c.faults))], upTo(own, 2*watchdog))
+	}
+}
+
+func (c *campaign) strikeServers(f serverFault, d time.Duration) {
+	c.Helper()
+	if f.loss {
+		c.mu.Lock()
+		c.losses = append(c.losses, sim.Loss{What: f.what, From: now(), To: 1<<63 - 1})
+		c.mu.Unlock()
+	}
+	f.strike(d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.struck[f.what]++
+	if f.loss {
+		c.losses[len(c.losses)-1].To = now()
+	}
+}
+
+// judged ends all, and returns the figures of the play.
+func (c *campaign) judged() figure {
+	c.Helper()
 	for _, p := range c.living {
 		if err := p.in.Close(); err != nil {
 			c.Error(err)
 		}
 	}
+	if c.redisson != nil {
+		c.redisson.stop()
+	}
 	for _, p := range c.living {
 		c.await(p)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	claims := map[[2]int]bool{}
-	for _, l := range c.lines {
-		claims[[2]int{l.Process, l.Number}] = true
+	v := c.verdict()
+	f := c.figure(v)
+	c.Log(f)
+	if v.Claims < int(f.Seconds/3) {
+		c.Errorf("so few show nothing: %d claims in %.0f s", v.Claims, f.Seconds)
 	}
-	c.Logf("%s: %d claims of %d processes, %v", c.server.Version(), len(claims), c.born, struck)
-	if len(claims) < 20 {
-		c.Error("so few show nothing")
-	}
-	for i, text := range sim.Judge(c.typ, c.lines) {
+	for i, text := range v.Wrong {
 		if i < 10 {
 			c.Error(text)
 		}
 	}
-}
-
-func (c *campaign) upTo(d time.Duration) time.Duration {
-	f := c.chance.Float64()
-	return time.Duration(f * f * float64(d))
+	if len(v.Wrong) > 0 {
+		for _, l := range c.losses {
+			c.Logf("%v to %v: %s", l.From, l.To, l.What)
+		}
+	}
+	return f
 }
 
 // spawn begins a process, on one of the ways.
-func (c *campaign) spawn(way int) *process {
-	p := &process{number: fleet*c.born + way, way: c.ways[way], read: make(chan struct{}), ended: make(chan struct{})}
+func (c *campaign) spawn(way int) (*process, error) {
+	p := &process{number: fleet*c.born + way, ways: c.ways[way], read: make(chan struct{}), ended: make(chan struct{})}
 	c.born++
-	text, err := json.Marshal(role{Type: c.typ, Addr: c.addrs[way], Process: p.number, Seed: c.seed})
+	r := c.roles[way]
+	r.Type, r.Process, r.Seed = c.typ, p.number, c.seed
+	text, err := json.Marshal(r)
 	if err != nil {
-		c.Fatal(err)
+		return nil, err
 	}
 	p.cmd = exec.Command(os.Args[0]) //nolint:gosec,noctx // this program; it is killed at the end
 	p.cmd.Env = append(os.Environ(), roleEnv+"="+string(text))
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	p.cmd.SysProcAttr = peer.DieWithUs()
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
-		c.Fatal(err)
+		return nil, err
 	}
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		c.Fatal(err)
+		return nil, err
 	}
 	started := make(chan error, 1)
 	go func() {
@@ -194,7 +295,7 @@ func (c *campaign) spawn(way int) *process {
 		close(p.ended)
 	}()
 	if err := <-started; err != nil {
-		c.Fatal(err)
+		return nil, err
 	}
 	go func() {
 		defer close(p.read)
@@ -210,12 +311,16 @@ func (c *campaign) spawn(way int) *process {
 				c.Errorf("process %d: %s", l.Process, l.Err)
 				continue
 			}
-			c.mu.Lock()
-			c.lines = append(c.lines, l)
-			c.mu.Unlock()
+			c.note(l)
 		}
 	}()
-	return p
+	return p, nil
+}
+
+func (c *campaign) note(l sim.Line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines[[2]int{l.Process, l.Number}] = l
 }
 
 func (p *process) kill() {
@@ -242,12 +347,25 @@ func (c *campaign) await(p *process) {
 	}
 }
 
-// strike has one thing go wrong, and returns when it is over.
-func (c *campaign) strike() (what string) {
-	menu := []string{"kill", "stall", "cut", "requests cut", "replies cut", "break", "late", "restart", "server stalls"}
-	what = menu[c.chance.IntN(len(menu))]
-	i, d := c.chance.IntN(fleet), c.upTo(2*watchdog)
+// strike has one thing go wrong with a process or its ways, and returns when it is over.
+func (c *campaign) strike() {
+	menu := []string{"kill", "stall", "cut", "requests cut", "replies cut", "break", "late"}
+	if c.redisson != nil {
+		menu = append(menu, "Redisson's kill", "Redisson's stall")
+	}
+	what := menu[c.chance.IntN(len(menu))]
+	i, d := c.chance.IntN(fleet), upTo(c.chance, 2*watchdog)
 	p := c.living[i]
+	ways := p.ways
+	if c.chance.IntN(3) == 0 { // one of them only: it still hears of the others
+		n := c.chance.IntN(len(ways))
+		ways = ways[n : n+1]
+	}
+	each := func(f func(way *faultnet.Proxy)) {
+		for _, way := range ways {
+			f(way)
+		}
+	}
 	signal := func(s os.Signal) {
 		if err := p.cmd.Process.Signal(s); err != nil {
 			c.Error(what, ": ", err)
@@ -256,53 +374,60 @@ func (c *campaign) strike() (what string) {
 	switch what {
 	case "kill":
 		p.kill()
-		c.living[i] = c.spawn(i)
+		next, err := c.spawn(i)
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		c.living[i] = next
 	case "stall":
 		signal(syscall.SIGSTOP)
 		time.Sleep(d)
 		signal(syscall.SIGCONT)
 	case "cut":
-		p.way.Blackhole(true)
+		each(func(way *faultnet.Proxy) { way.Blackhole(true) })
 		time.Sleep(d)
-		p.way.Blackhole(false)
-		p.way.BreakAll()
+		each(func(way *faultnet.Proxy) { way.Blackhole(false); way.BreakAll() })
 	case "requests cut": // until they come, all late
-		p.way.SetRule(func(faultnet.Request) faultnet.Action { return faultnet.Delay(d) })
+		each(func(way *faultnet.Proxy) {
+			way.SetRule(func(faultnet.Request) faultnet.Action { return faultnet.Delay(d) })
+		})
 		time.Sleep(d)
-		p.way.SetRule(nil)
+		each(func(way *faultnet.Proxy) { way.SetRule(nil) })
 	case "replies cut":
-		p.way.OneWay(true)
+		each(func(way *faultnet.Proxy) { way.OneWay(true) })
 		time.Sleep(d)
-		p.way.OneWay(false)
-		p.way.BreakAll()
+		each(func(way *faultnet.Proxy) { way.OneWay(false); way.BreakAll() })
 	case "break":
-		p.way.BreakAll()
+		each((*faultnet.Proxy).BreakAll)
 	case "late":
 		own := rand.New(rand.NewPCG(c.seed, c.chance.Uint64())) //nolint:gosec // it has to be the same each time
 		var mu sync.Mutex
-		p.way.SetRule(func(faultnet.Request) faultnet.Action {
-			mu.Lock()
-			defer mu.Unlock()
-			switch own.IntN(10) {
-			case 0:
-				return faultnet.Delay(time.Duration(own.Int64N(int64(watchdog))))
-			case 1:
-				return faultnet.DropReply
-			case 2:
-				return faultnet.StallReply
-			}
-			return faultnet.Pass
+		each(func(way *faultnet.Proxy) {
+			way.SetRule(func(faultnet.Request) faultnet.Action {
+				mu.Lock()
+				defer mu.Unlock()
+				switch own.IntN(10) {
+				case 0:
+					return faultnet.Delay(time.Duration(own.Int64N(int64(watchdog))))
+				case 1:
+					return faultnet.DropReply
+				case 2:
+					return faultnet.StallReply
+				}
+				return faultnet.Pass
+			})
 		})
 		time.Sleep(d)
-		p.way.SetRule(nil)
-	case "restart":
-		c.server.Restart()
-	case "server stalls":
-		c.server.Pause()
-		time.Sleep(d)
-		c.server.Resume()
+		each(func(way *faultnet.Proxy) { way.SetRule(nil) })
+	case "Redisson's kill":
+		c.redisson.kill()
+	case "Redisson's stall":
+		c.redisson.stall(d)
 	default:
 		panic(fmt.Sprint("no fault ", what))
 	}
-	return what
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.struck[what]++
 }

@@ -3,8 +3,10 @@ package campaign
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -13,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/rueidis"
 	"github.com/valkey-io/valkey-go"
 
@@ -37,9 +40,14 @@ const (
 
 // A role is what a process is.
 type role struct {
-	Type, Addr string
-	Process    int
-	Seed       uint64
+	Type    string
+	Process int
+	Seed    uint64
+
+	Addrs   []string          // of the server, the sentinels, or nodes of the cluster
+	Master  string            // if these are sentinels: what they call the primary
+	Cluster bool              // they are nodes of one
+	Ways    map[string]string // to all servers: the address to connect to, by what others call a server
 }
 
 func TestMain(m *testing.M) {
@@ -68,17 +76,39 @@ func now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
+// dial connects by the process's own way to a server.
+func (r role) dial(ctx context.Context, addr string) (net.Conn, error) {
+	way, ok := r.Ways[addr]
+	if !ok {
+		return nil, fmt.Errorf("no way leads to %q", addr)
+	}
+	return (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", way)
+}
+
 // open returns the driver of a process: each of three in turn has another adapter.
 func (r role) open() (driver.Redis, error) {
+	single := !r.Cluster && r.Master == ""
 	switch r.Process % 3 {
 	case 0:
-		return redlatchgoredis.Use(redis.NewClient(&redis.Options{
-			Addr: r.Addr, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		redis.SetLogger(&logging.VoidLogger{}) // it would tell of each fault
+		return redlatchgoredis.Use(redis.NewUniversalClient(&redis.UniversalOptions{
+			Addrs: r.Addrs, MasterName: r.Master, IsClusterMode: r.Cluster, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+			Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) { return r.dial(ctx, addr) },
 		})), nil
 	case 1:
-		return redlatchrueidis.New(rueidis.ClientOption{InitAddress: []string{r.Addr}, ForceSingleClient: true, ConnWriteTimeout: patience})
+		return redlatchrueidis.New(rueidis.ClientOption{
+			InitAddress: r.Addrs, Sentinel: rueidis.SentinelOption{MasterSet: r.Master}, ForceSingleClient: single, ConnWriteTimeout: patience,
+			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return r.dial(ctx, addr)
+			},
+		})
 	default:
-		return redlatchvalkey.New(valkey.ClientOption{InitAddress: []string{r.Addr}, ForceSingleClient: true, ConnWriteTimeout: patience})
+		return redlatchvalkey.New(valkey.ClientOption{
+			InitAddress: r.Addrs, Sentinel: valkey.SentinelOption{MasterSet: r.Master}, ForceSingleClient: single, ConnWriteTimeout: patience,
+			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return r.dial(ctx, addr)
+			},
+		})
 	}
 }
 
@@ -92,7 +122,7 @@ func (r role) play() error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	client, err := redlatch.New(d, redlatch.Config{WatchdogTimeout: watchdog, OutageTimeout: 20 * time.Second})
+	client, err := redlatch.New(d, redlatch.Config{WatchdogTimeout: watchdog, OutageTimeout: 20 * time.Second, CloseTimeout: 20 * time.Second})
 	if err != nil {
 		return err
 	}
