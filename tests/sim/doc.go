@@ -7,6 +7,11 @@
 // they use what nobody holds: semaphore (which only counts), latch, barrier or limiter. For a minute two faults act at a time. Then it
 // is calm, and all that is left has to come right.
 //
+// With two of any three seeds that follow on each other, a process of Redisson takes part: at lock, nonreentrant, fenced, readwrite, multi,
+// spin, permits and election. Its threads try for some time and wait for messages. They hold with the watchdog or for a lease,
+// and unlock. They send the scripts of package redissonlua. Faults hit that process, too. The checker takes it for one more process.
+// A thread believes that it has something until its lease may be over, or until a renewal says that it is gone.
+//
 // The server is the embedded one, with the real scripts. It is called without sockets, so that nothing but fake time passes. Three types
 // need more than one server:
 //
@@ -36,8 +41,15 @@
 // What cannot be shown here: a process of which the code stands still, too; a client's clock that is stepped, because a bubble of fake
 // time has one clock. What an adapter makes of a redirection is its own: here a driver follows MOVED and ASK once, and package drivertest
 // proves what adapters do on a real cluster. Not played yet: an endpoint before shards, sharded Pub/Sub, a failover in a cluster,
-// replicas of which only some acknowledge, a Redisson client beside ours, detached permits, requests that are executed twice. When its
+// replicas of which only some acknowledge, detached permits, requests that are executed twice. When its
 // clock is set back, the embedded server keeps what is left of a TTL, where Redis makes it longer.
+//
+// What is Redisson's own, and is not played or not held against anybody: what it takes with a request whose reply is lost, stays taken
+// for its lease. So each of its acquisitions has a thread of its own, because an unlock that comes late would free the next hold of the
+// same thread. It acquires nothing within itself. It takes no permit without a lease, because nobody would give a lost one back. Its
+// clock is the server's. Its watchdog renews for longer than any lease of ours. It has no fair lock, where a thread that dies in the
+// queue delays all behind it for minutes. It has no group, where an unlock that comes late frees a value whoever has it. And it has no
+// semaphore, latch or limiter, which a lost reply leaves wrong for ever.
 //
 // # What is checked
 //
@@ -48,7 +60,7 @@
 //     may have taken from one of them.
 //   - All keys of a script are of one slot.
 //   - A hold that ends by its window ends while the server still has it.
-//   - A hold is told that it is gone only after a loss of data, and so is a release; that it was taken from it, only if somebody did.
+//   - A hold is told that it is gone only after a loss of data, and so is a release, Redisson's too; that it was taken from it, only if somebody did.
 //   - No hold of the watchdog's lasts for longer than MaxHold.
 //   - When Shutdown says that all went well, no hold was cut off by it, and the server has none of those that were released.
 //   - Whoever goes on at a latch does so after all count-downs have begun, and its count fits those that have begun and ended. The server

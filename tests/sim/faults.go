@@ -88,25 +88,32 @@ func (w *world) strike(f fault) {
 	w.mu.Lock()
 	w.struck[f.what]++
 	w.mu.Unlock()
-	p, until := w.victim(f), time.Now().Add(f.lasts)
+	p, x, until := w.victim(f), w.kin(f), time.Now().Add(f.lasts)
+	all, way := p.links, p.links[w.site(f)]
+	if x != nil {
+		all, way = []*link{x.link}, x.link
+	}
 	switch f.what {
 	case "cut": // one way, the other, or both: nothing says so
-		l := p.links[w.site(f)]
-		l.set(func() {
+		way.set(func() {
 			if f.side != 0 {
-				l.toDeaf = until
+				way.toDeaf = until
 			}
 			if f.side != 1 {
-				l.deaf = until
+				way.deaf = until
 			}
 		})
 	case "stall":
-		for _, l := range p.links {
+		for _, l := range all {
 			l.set(func() { l.stands = until })
 		}
 	case "break":
-		p.links[w.site(f)].reconnect(nil)
+		way.reconnect(nil)
 	case "kill":
+		if x != nil {
+			w.killPeer(x)
+			return
+		}
 		w.kill(p)
 		w.spawn()
 	case "shut down":
@@ -257,8 +264,8 @@ func (w *world) restart(s *node, d time.Duration, change func()) {
 	time.Sleep(d)
 	change()
 	s.set(func() { s.down = false })
-	for _, p := range w.alive() {
-		p.links[s.site].reconnect(nil)
+	for _, way := range w.ways(s.site) {
+		way.reconnect(nil)
 	}
 }
 
@@ -290,7 +297,7 @@ func (w *world) succeed(old *node, was snapshot, f fault, split time.Duration) {
 	w.sites[old.site] = next
 	w.mu.Unlock()
 	var learnt []time.Duration
-	all := w.alive()
+	all := w.ways(old.site)
 	for range all {
 		learnt = append(learnt, f.own.upTo(split+1))
 	}
@@ -300,25 +307,24 @@ func (w *world) succeed(old *node, was snapshot, f fault, split time.Duration) {
 				i++
 				continue
 			}
-			all[i].links[old.site].reconnect(next)
+			all[i].reconnect(next)
 			all, learnt = slices.Delete(all, i, i+1), slices.Delete(learnt, i, i+1)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	old.end()
-	for _, p := range w.alive() { // those that were born meanwhile began with the new one, or the old
-		l := p.links[old.site]
-		l.set(func() { l.at = next })
+	for _, way := range w.ways(old.site) { // those that were born meanwhile began with the new one, or the old
+		way.set(func() { way.at = next })
 	}
 }
 
 // calm ends all trouble.
 func (w *world) calm() {
-	for _, p := range w.alive() {
-		for _, l := range p.links {
-			l.set(func() {
-				l.air = weather{}
-				l.toDeaf, l.deaf, l.stands = time.Time{}, time.Time{}, time.Time{}
+	for i := range w.primaries() {
+		for _, way := range w.ways(i) {
+			way.set(func() {
+				way.air = weather{}
+				way.toDeaf, way.deaf, way.stands = time.Time{}, time.Time{}, time.Time{}
 			})
 		}
 	}

@@ -31,7 +31,8 @@ func TestTheCheckerRefusesTwoMajorities(t *testing.T) {
 		{"the vote of both is lost", []*whole{one(1, 0, 4*s, 0, 1), one(2, 3*s, 5*s, 1, 2)}, []*loss{{site: 1, from: 2 * s, to: 2 * s}}, ""},
 		{"the vote of one is lost", []*whole{one(1, 0, 4*s, 0, 1), one(2, 3*s, 5*s, 1, 2)}, []*loss{{site: 0, from: 2 * s, to: 2 * s}}, "beside process 1"},
 		{
-			"a vote of both is lost, and it is told too late", []*whole{one(1, 0, 5*s, 0, 1), one(2, 3*s, 5*s, 1, 2)},
+			"a vote of both is lost, and it is told too late",
+			[]*whole{one(1, 0, 5*s, 0, 1), one(2, 3*s, 5*s, 1, 2)},
 			[]*loss{{site: 1, from: 2 * s, to: 2 * s}},
 			"beside process 1",
 		},

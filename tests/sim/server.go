@@ -115,10 +115,21 @@ func (s *node) ailing() ailment {
 	return ""
 }
 
+// clock returns what its clock shows.
+func (s *node) clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clockLocked()
+}
+
+func (s *node) clockLocked() time.Time {
+	now := time.Now()
+	return now.Add(s.skew + time.Duration(float64(now.Sub(s.born))*s.fast))
+}
+
 // tickLocked sets the server's clock, and lets go of the keys whose time is over.
 func (s *node) tickLocked() {
-	now := time.Now()
-	s.mini.SetTime(now.Add(s.skew + time.Duration(float64(now.Sub(s.born))*s.fast)))
+	s.mini.SetTime(s.clockLocked())
 	s.mini.Exists("")
 }
 
@@ -312,8 +323,7 @@ func (s *node) has(c *claim) bool {
 	defer s.mu.Unlock()
 	s.tickLocked()
 	name, id := c.resource, c.id
-	now := time.Now()
-	at := float64(now.Add(s.skew + time.Duration(float64(now.Sub(s.born))*s.fast)).UnixMilli())
+	at := float64(s.clockLocked().UnixMilli())
 	if c.lock != "" {
 		field := wire.GroupField(name)
 		expiry, _ := wire.GroupFields(field, id)

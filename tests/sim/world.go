@@ -21,6 +21,7 @@ type Plan struct {
 	Trouble time.Duration // for which there are faults and workers
 	Faults  []string      // that may happen
 	Skip    []int         // faults that are left out, by number
+	Peer    bool          // a process of Redisson takes part
 	Traced  bool
 
 	Recording *Recording `json:"-"` // if it is not nil, it gets what the servers were asked and answered
@@ -32,6 +33,7 @@ type Report struct {
 	Struck   map[string]int
 	Numbers  []int // of the faults
 	Holds    int
+	Theirs   int // holds of Redisson's
 	Told     int // of a loss
 	Excused  int // holds that a loss of data may have taken
 	Scripts  int
@@ -60,9 +62,10 @@ type world struct {
 	nests atomic.Int64
 	busy  sync.WaitGroup
 
-	cluster *cluster    // nil: there is none
-	wholes  []*whole    // guarded by history.mu
-	forgot  atomic.Bool // a replica that did not know of all releases has taken over
+	cluster *cluster     // nil: there is none
+	wholes  []*whole     // guarded by history.mu
+	forgot  atomic.Bool  // a replica that did not know of all releases has taken over
+	theirs  atomic.Int64 // holds of Redisson's
 
 	mu     sync.Mutex
 	nodes  []*node
@@ -70,6 +73,9 @@ type world struct {
 	living []*process
 	all    []*process
 	struck map[string]int
+
+	peers   []*peer // that live
+	invited int
 }
 
 // Play plays a plan, in the bubble of testing/synctest that it is called in.
@@ -92,6 +98,9 @@ func Play(plan Plan) *Report {
 	for range processes {
 		w.spawn()
 	}
+	if w.Peer {
+		w.invite()
+	}
 	var faults sync.WaitGroup
 	for lane := range lanes {
 		faults.Go(func() { w.trouble(lane) })
@@ -101,7 +110,7 @@ func Play(plan Plan) *Report {
 	w.calm()
 	w.trace("calm")
 	w.wait()
-	time.Sleep(maxLease)
+	time.Sleep(w.tail())
 	for _, p := range w.alive() {
 		w.getAll(p)
 	}
@@ -342,7 +351,7 @@ func (w *world) holds() int {
 }
 
 func (w *world) report() *Report {
-	r := &Report{Wrong: w.wrong, Struck: w.struck, Holds: w.holds(), Told: w.lost, Duration: w.now(), Log: w.log}
+	r := &Report{Wrong: w.wrong, Struck: w.struck, Holds: w.holds(), Theirs: int(w.theirs.Load()), Told: w.lost, Duration: w.now(), Log: w.log}
 	for _, c := range w.claims {
 		if slices.ContainsFunc(w.losses, func(l *loss) bool { return l.hits(c, c.to) }) {
 			r.Excused++
@@ -389,7 +398,8 @@ func Standard(seed uint64, typ string) (Plan, error) {
 	if typ == "acked" { // about half of the time
 		faults = append(faults, slices.Repeat(Replicated(), 8)...)
 	}
-	return Plan{Seed: seed, Type: typ, Trouble: time.Minute, Faults: faults}, nil
+	peer := seed%3 > 0 && slices.Contains(shared(), typ) // in two of any three seeds that follow on each other
+	return Plan{Seed: seed, Type: typ, Trouble: time.Minute, Faults: faults, Peer: peer}, nil
 }
 
 var errWrong = errors.New("something was wrong")

@@ -40,6 +40,11 @@ var mutants = []mutant{
 		"lock", 60, "",
 	},
 	{
+		"what a Redisson client has is free", "internal/lua/lock.take.lua",
+		"if size == 0 then", "if size == 0 or string.sub(fields[1], 15, 15) == '4' then redis.call('DEL', KEYS[1])",
+		"lock", 20, "Redisson's process",
+	},
+	{
 		"a replay does not raise the TTL", "internal/lua/lock.take.lua",
 		"if ttl < tonumber(ARGV[1]) then", "if false then",
 		"lock", 60, "",
