@@ -28,8 +28,8 @@ type Breaks struct {
 	// first script, and nil for one that finds the primary in another way.
 	Leave    func() (left bool)
 	Follow   func()
-	left     atomic.Bool // a server was left, and none has answered since
-	followed atomic.Int64
+	left     atomic.Bool               // a server was left, and none has answered since
+	followed atomic.Pointer[time.Time] // when that was last done; nil: never
 
 	nodes atomic.Pointer[nodes] // nil: a single server
 
@@ -97,9 +97,9 @@ func (b *Breaks) Answered() {
 	if !b.left.Load() {
 		return
 	}
-	last, now := b.followed.Load(), time.Now().UnixMilli()
-	if now-last >= 1000 && b.left.CompareAndSwap(true, false) {
-		b.followed.Store(now)
+	last, now := b.followed.Load(), time.Now() // by the monotonic clock: the other one may be set back
+	if (last == nil || now.Sub(*last) >= time.Second) && b.left.CompareAndSwap(true, false) {
+		b.followed.Store(&now)
 		b.Follow()
 	}
 }
