@@ -23,7 +23,8 @@
 //
 //   - All the time, on the links that chance chooses: requests and replies are lost, requests are executed up to 20 seconds late,
 //     replies come when nobody waits for them any more, and messages are lost, late or come twice. The server's clock is up to 2 % fast
-//     or slow.
+//     or slow. Requests are executed twice: the second time at once, or up to 20 seconds later if the sender has heard nothing of the
+//     first. The second answer is lost. A request that was answered is not executed once more later: no driver may send it again.
 //   - To a process: its link is cut, one way or both; it stands still, as far as others see, for longer than a lease; its connections
 //     break; it is killed, or shuts down in order, and another one begins.
 //   - To the server, which keeps its data: a restart, CLIENT PAUSE, a clock that is set back, OOM, MISCONF, LOADING, BUSY, READONLY,
@@ -38,11 +39,11 @@
 //   - What nobody holds has no fault of the last kind, as no lease says how long a loss excuses what. Nor do processes end that use
 //     the semaphore: they would take its permits with them.
 //
-// What cannot be shown here: a process of which the code stands still, too; a client's clock that is stepped, because a bubble of fake
-// time has one clock. What an adapter makes of a redirection is its own: here a driver follows MOVED and ASK once, and package drivertest
-// proves what adapters do on a real cluster. Not played yet: an endpoint before shards, sharded Pub/Sub, a failover in a cluster,
-// replicas of which only some acknowledge, detached permits, requests that are executed twice. When its
-// clock is set back, the embedded server keeps what is left of a TTL, where Redis makes it longer.
+// What cannot be shown here: a process of which the code stands still, too. No client's clock is stepped, because a bubble of fake time
+// has one. Nothing is decided by the wall clock, but that a hold may end early: package archtest keeps it so. What an adapter makes of
+// a redirection is its own: here a driver follows MOVED and ASK once, and package drivertest proves what adapters do on a real cluster.
+// Not played yet: an endpoint before shards, sharded Pub/Sub, a failover in a cluster, replicas of which only some acknowledge, and
+// detached permits. When its clock is set back, the embedded server keeps what is left of a TTL, where Redis makes it longer.
 //
 // What is Redisson's own, and is not played or not held against anybody: what it takes with a request whose reply is lost, stays taken
 // for its lease. So each of its acquisitions has a thread of its own, because an unlock that comes late would free the next hold of the

@@ -26,6 +26,7 @@ var (
 // A weather is what one in so many requests, replies or messages meets on a link all the time. 0: none.
 type weather struct {
 	lost, slow, late int // requests and replies
+	twice            int // requests: they are executed twice
 	deaf             int // messages: lost, twice, or late
 }
 
@@ -34,7 +35,7 @@ func newWeather(c *chance) (air weather) {
 	for _, part := range []struct {
 		of   *int
 		most int
-	}{{&air.lost, 10}, {&air.slow, 5}, {&air.late, 20}, {&air.deaf, 10}} {
+	}{{&air.lost, 10}, {&air.slow, 5}, {&air.late, 20}, {&air.deaf, 10}, {&air.twice, 10}} {
 		if c.n(3) > 0 {
 			*part.of = part.most + c.n(50)
 		}
@@ -59,6 +60,7 @@ type link struct {
 	dead   bool      // the process was killed
 	lost   int       // requests and replies
 	late   int
+	twice  int
 }
 
 func newLink(c *chance, at *node, air weather, trace func(string, ...any)) *link {
@@ -155,20 +157,16 @@ func (l *link) carry(
 		l.set(func() { l.late++ })
 		time.Sleep(l.chance.upTo(latest))
 	}
-	for {
-		up, now, pause := s.at.reachable()
-		if !up || now != epoch {
-			return r, nil, false
-		}
-		if pause <= 0 {
-			break
-		}
-		time.Sleep(pause)
+	if !s.at.arrive(epoch) {
+		return r, nil, false
 	}
 	r, err = s.at.exec(x, keys, args, how.asking)
 	l.trace("script %s %q %q: %+v %v", x.Name(), keys, args, r, err)
 	if how.then != nil && err == nil && !how.then(s.at, epoch) {
 		return r, nil, false
+	}
+	if l.chance.oneIn(s.air.twice) {
+		l.again(s.at, epoch, 0, x, keys, args, how.asking)
 	}
 	if l.chance.oneIn(s.air.slow) { // it comes when the driver has nearly, or just, given it up
 		time.Sleep(l.chance.upTo(patience + patience/5))
@@ -180,9 +178,24 @@ func (l *link) carry(
 		return r, nil, false
 	case l.chance.oneIn(s.air.lost):
 		l.set(func() { l.lost++ })
+		if s.air.twice > 0 && l.chance.oneIn(2) {
+			late := l.chance.upTo(latest)
+			go l.again(s.at, epoch, late, x, keys, args, how.asking)
+		}
 		return r, unknown(), l.chance.oneIn(2) // the connection is closed, or there is silence
 	}
 	return r, err, true
+}
+
+// again has a request executed once more, unless its server has ended meanwhile. Nobody hears the answer.
+func (l *link) again(at *node, epoch int, after time.Duration, x *driver.Script, keys, args []string, asking bool) {
+	time.Sleep(after)
+	if !at.arrive(epoch) {
+		return
+	}
+	r, err := at.exec(x, keys, args, asking)
+	l.set(func() { l.twice++ })
+	l.trace("script %s %q %q, %v later once more: %+v %v", x.Name(), keys, args, after, r, err)
 }
 
 // reconnect breaks all connections. They are made again, to another server if there is one.

@@ -226,6 +226,20 @@ func (s *node) reachable() (up bool, epoch int, pause time.Duration) {
 	return !s.down, s.epoch, time.Until(s.paused)
 }
 
+// arrive waits until it executes requests, and says whether it is still the one that a request was sent to.
+func (s *node) arrive(epoch int) bool {
+	for {
+		up, now, pause := s.reachable()
+		if !up || now != epoch {
+			return false
+		}
+		if pause <= 0 {
+			return true
+		}
+		time.Sleep(pause)
+	}
+}
+
 // A snapshot is what a server has stored.
 type snapshot struct {
 	at   time.Time

@@ -68,7 +68,7 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 		n = 1
 	}
 	first := firstSeed(t)
-	struck, played, theirs := map[string]int{}, 0, 0
+	struck, played, theirs, twice := map[string]int{}, 0, 0, 0
 	for _, typ := range Types() {
 		for seed := first; seed < first+n; seed++ {
 			t.Run(fmt.Sprintf("%s/%d", typ, seed), func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 					t.Fatal(err)
 				}
 				r := play(t, plan)
-				t.Logf("%d holds, %d of Redisson's among them, %d told of a loss, %d that a loss of data may have taken, %d requests and replies lost, %d late: %v",
-					r.Holds, r.Theirs, r.Told, r.Excused, r.Lost, r.Late, r.Struck)
+				t.Logf("%d holds, %d of Redisson's among them, %d told of a loss, %d that a loss of data may have taken, %d requests and replies lost, %d late, %d executed twice: %v",
+					r.Holds, r.Theirs, r.Told, r.Excused, r.Lost, r.Late, r.Twice, r.Struck)
 				if err := r.Err(); err != nil {
 					t.Error(err)
 				}
@@ -98,6 +98,7 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 				}
 				played++
 				theirs += r.Theirs
+				twice += r.Twice
 			})
 		}
 	}
@@ -109,6 +110,9 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 	}
 	if theirs < 30 {
 		t.Errorf("Redisson's process had only %d holds", theirs)
+	}
+	if twice < 100 {
+		t.Errorf("only %d requests were executed twice", twice)
 	}
 }
 

@@ -39,6 +39,7 @@ type Report struct {
 	Scripts  int
 	Lost     int // requests and replies
 	Late     int
+	Twice    int // requests that were executed once more
 	Duration time.Duration
 	Log      []string
 }
@@ -364,6 +365,7 @@ func (w *world) report() *Report {
 		for _, l := range p.links {
 			r.Lost += l.lost
 			r.Late += l.late
+			r.Twice += l.twice
 		}
 	}
 	for lane := range lanes {

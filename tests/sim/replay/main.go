@@ -115,8 +115,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 func summary(plan sim.Plan, r *sim.Report) string {
-	return fmt.Sprintf("seed %d, type %s: %v, %d scripts, %d holds, %d of Redisson's among them, %d told of a loss, %d that a loss of data may have taken, %d requests and replies lost, %d late",
-		plan.Seed, plan.Type, r.Duration.Round(time.Second), r.Scripts, r.Holds, r.Theirs, r.Told, r.Excused, r.Lost, r.Late)
+	return fmt.Sprintf("seed %d, type %s: %v, %d scripts, %d holds, %d of Redisson's among them, %d told of a loss, %d that a loss of data may have taken, %d requests and replies lost, %d late, %d executed twice",
+		plan.Seed, plan.Type, r.Duration.Round(time.Second), r.Scripts, r.Holds, r.Theirs, r.Told, r.Excused, r.Lost, r.Late, r.Twice)
 }
 
 // A sum is what was played of a type.

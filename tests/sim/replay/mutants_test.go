@@ -100,6 +100,11 @@ var mutants = []mutant{
 		"latch", 20, "have counted",
 	},
 	{
+		"a request that is executed twice counts twice", "internal/lua/session.luainc",
+		"if tonumber(n) >= tonumber(number) then", "if again and tonumber(n) >= tonumber(number) then",
+		"semaphore", 20, "beside",
+	},
+	{
 		"a barrier does not wait for the last one", "internal/lua/barrier.arrive.lua",
 		"if index == 0 then", "if index <= 1 then",
 		"barrier", 20, "were there",
