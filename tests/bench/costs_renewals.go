@@ -19,17 +19,8 @@ const (
 // renewals measures what the server takes to renew a lock, if N of them share a script. In a Cluster those of one slot do.
 func (c *costMeter) renewals() error {
 	ctx := context.Background()
-	owner := func(i int) string { return fmt.Sprintf("%s:%d", shareClient, i) }
-	key := func(i int) string { return fmt.Sprint("renewed:", i) }
-	for i := 0; i < renewedKeys; i += 1000 {
-		if _, err := c.server.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for k := i; k < i+1000; k++ {
-				p.HSet(ctx, key(k), owner(k), 1)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
+	if err := c.makeLocks(ctx); err != nil {
+		return err
 	}
 	renew := lua.LockRenew
 	if err := c.server.rdb.ScriptLoad(ctx, renew.Source()).Err(); err != nil {
@@ -48,7 +39,7 @@ func (c *costMeter) renewals() error {
 					var keys []string
 					var args []any
 					for ; len(keys) < c.N && i < renewedKeys; i++ {
-						keys, args = append(keys, key(i)), append(args, owner(i), lease, "0")
+						keys, args = append(keys, renewedKey(i)), append(args, renewedOwner(i), lease, "0")
 					}
 					if len(keys) > 0 {
 						p.EvalSha(ctx, renew.SHA(), keys, args...)
@@ -69,5 +60,23 @@ func (c *costMeter) renewals() error {
 		return err
 	}
 	c.got.Renewal = 1e6 * after.minus(before).cpu / (renewedKeys * renewalRounds)
+	return nil
+}
+
+func renewedKey(i int) string   { return fmt.Sprint("renewed:", i) }
+func renewedOwner(i int) string { return fmt.Sprintf("%s:%d", shareClient, i) }
+
+// makeLocks makes what is renewed.
+func (c *costMeter) makeLocks(ctx context.Context) error {
+	for i := 0; i < renewedKeys; i += 1000 {
+		if _, err := c.server.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for k := i; k < i+1000; k++ {
+				p.HSet(ctx, renewedKey(k), renewedOwner(k), 1)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
