@@ -219,13 +219,15 @@ func TestAKickThatJoinsAnotherIsForAll(t *testing.T) {
 // a renewal, and renewals would wait for it.
 func TestTheEndOfASilenceIsOnlyForThoseThatFailed(t *testing.T) {
 	play(t, func(s *stage) {
-		rests, fails := s.addOne(lease, true), s.addOne(lease, true)
+		fails := s.lease(lease)
 		s.answer = func(l *Lease, at time.Duration) Result {
 			if l == fails && 12*time.Second <= at && at < 13*time.Second {
 				return Failed
 			}
 			return Confirmed
 		}
+		s.clock.Add(fails, true)
+		rests := s.addOne(lease, true)
 		s.until(12 * time.Second)
 		s.clock.Check(fails)
 		s.until(15 * time.Second)
