@@ -128,9 +128,6 @@ func (t *thread) send(script string, keys, args []string) (driver.Reply, bool) {
 	return r, err == nil && t.life.Err() == nil
 }
 
-// clock is that of the thread's host, in milliseconds: the server's, as if both followed one.
-func (t *thread) clock() string { return strconv.FormatInt(t.link.ready().at.clock().UnixMilli(), 10) }
-
 func (t *thread) channel() string {
 	switch t.what {
 	case "read", "write":
@@ -151,7 +148,7 @@ func (t *thread) take() (got, answered bool, ttl time.Duration) {
 	case "write":
 		r, answered = t.send("redisson.write", []string{t.name}, []string{ms, t.owner})
 	case "permit":
-		now := t.link.ready().at.clock()
+		now := t.link.ready().at.clock() // as if both hosts followed one
 		r, answered = t.send("redisson.permit", t.permitKeys(), []string{
 			t.owner, t.channel(), strconv.FormatInt(now.UnixMilli(), 10), strconv.FormatInt(now.Add(t.lease).UnixMilli(), 10),
 		})
