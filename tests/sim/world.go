@@ -39,7 +39,8 @@ type Report struct {
 	Scripts  int
 	Lost     int // requests and replies
 	Late     int
-	Twice    int // requests that were executed once more
+	Twice    int                      // requests that were executed once more
+	Overlaps map[string]time.Duration // the longest, by how data was lost
 	Duration time.Duration
 	Log      []string
 }
@@ -352,7 +353,7 @@ func (w *world) holds() int {
 }
 
 func (w *world) report() *Report {
-	r := &Report{Wrong: w.wrong, Struck: w.struck, Holds: w.holds(), Theirs: int(w.theirs.Load()), Told: w.lost, Duration: w.now(), Log: w.log}
+	r := &Report{Wrong: w.wrong, Struck: w.struck, Holds: w.holds(), Theirs: int(w.theirs.Load()), Told: w.lost, Overlaps: w.overlaps(), Duration: w.now(), Log: w.log}
 	for _, c := range w.claims {
 		if slices.ContainsFunc(w.losses, func(l *loss) bool { return l.hits(c, c.to) }) {
 			r.Excused++
