@@ -126,9 +126,9 @@ interop: servers .tools/gotest ## Test against the real Redisson, in Java. Needs
 .PHONY: proof alone oldest-go release-test upgrade-test scale sim-test
 proof: servers .tools/gotest ## Everything that there is, before a release. An hour.
 	@scripts/axe.sh; scripts/site.sh generator; took=; rm -f "$(UNPROVEN)"; export REDLATCH_PROOF=yes REDLATCH_UNPROVEN="$(UNPROVEN)"; \
-	for step in alone interop oldest-go release-test upgrade-test dist-test site-test scale search sim-test campaign cross lint; do \
+	for step in alone interop oldest-go release-test upgrade-test dist-test site-test scale search sim-test 'sim FOR=5m' campaign cross lint; do \
 		printf '== make %s\n' "$$step"; start=$$SECONDS; \
-		$(MAKE) --no-print-directory "$$step" || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
+		$(MAKE) --no-print-directory $$step || { printf '\nmake proof: FAILED in make %s\n' "$$step"; exit 1; }; \
 		took+=$$(printf '%6d s  make %s' $$((SECONDS - start)) "$$step")$$'\n'; \
 	done; \
 	printf '\n%smake proof: all passed\n' "$$took"; $(tell_unproven)
@@ -168,12 +168,20 @@ sim-test: .tools/gotest
 SEED ?=
 SHRINK ?=
 TYPE ?=
+FOR ?=
+
+SIM := go run ./sim/replay -dir "$(CURDIR)/.tools/sim"
 
 .PHONY: sim
 sim: ## Play all types with faults by chance, for ten minutes. To replay: make sim SEED=7 TYPE=fair; with few faults: make sim SHRINK=7 TYPE=fair.
-	@cd tests && go run ./sim/replay -dir "$(CURDIR)/.tools/sim" $(if $(SHRINK),-shrink -seed $(SHRINK),$(if $(SEED),-seed $(SEED))) $(if $(TYPE),-type $(TYPE)) $(ARGS)
+	@cd tests && $(SIM) $(if $(SHRINK),-shrink -seed $(SHRINK),$(if $(SEED),-seed $(SEED))) $(if $(TYPE),-type $(TYPE)) $(if $(FOR),-for $(FOR)) $(ARGS)
 
-FOR ?= 8m
+.PHONY: robustness
+robustness: .tools/gotest ## Play for ten minutes, look for all mutants, and write docs/robustness.md of that. Half an hour. Longer: make robustness FOR=1h.
+	@cd tests && $(SIM) -results sim/results/simulation.json $(if $(FOR),-for $(FOR))
+	@export $(PLAIN) REDLATCH_SIM_MUTANTS="$(CURDIR)/tests/sim/results/mutants.json"; \
+	$(GOTEST) -C tests -label 'make $@' -- -count=1 -vet=off -timeout 40m -run '^TestEachMutantIsFound$$' ./sim/replay
+	@cd tests && go run ./sim/replay -page ../docs/robustness.md
 
 # Its figures stand in RESULTS, a line of JSON for each play.
 RESULTS ?= $(CURDIR)/.tools/campaign.json
@@ -181,7 +189,7 @@ RESULTS ?= $(CURDIR)/.tools/campaign.json
 .PHONY: campaign
 campaign: servers .tools/gotest ## Play all types that have holds with real processes, on real servers, Sentinel and Cluster, for eight minutes. Shorter: make campaign FOR=4m.
 	@tests/interop/build.sh || { [ -z "$${REDLATCH_PROOF:-}" ] && echo 'campaign: Redisson does not play' >&2; }
-	@export $(PLAIN) REDLATCH_CAMPAIGN_LENGTH=$(FOR) REDLATCH_CAMPAIGN_RESULTS="$(RESULTS)"; \
+	@export $(PLAIN) REDLATCH_CAMPAIGN_LENGTH=$(or $(FOR),8m) REDLATCH_CAMPAIGN_RESULTS="$(RESULTS)"; \
 	$(GOTEST) -C tests -label 'make $@' -- -count=1 -vet=off -parallel 6 -timeout 30m ./sim/campaign; \
 	cat "$(RESULTS).txt"
 

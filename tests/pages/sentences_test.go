@@ -9,7 +9,7 @@ import (
 // users are the pages for those who use the library, and have not read its code.
 var users = []string{
 	"README.md", "docs/install.md", "docs/quickstart.md", "docs/concepts.md", "docs/choosing.md", "docs/recipes.md", "docs/migrating.md", "docs/faq.md", "docs/connect.md",
-	"docs/production.md", "docs/kubernetes.md", "docs/security.md", "docs/cli.md", "docs/guarantees.md",
+	"docs/production.md", "docs/kubernetes.md", "docs/security.md", "docs/cli.md", "docs/guarantees.md", "docs/robustness.md",
 }
 
 const mostWords = 25

@@ -4,17 +4,20 @@
 //	go run ./sim/replay                            # random seeds of all types, for ten minutes
 //	go run ./sim/replay -type fair -seed 7         # that seed, with a trace
 //	go run ./sim/replay -type fair -seed 7 -shrink # with as few faults as it takes to go wrong
+//	go run ./sim/replay -results FILE              # random seeds, and what was played as JSON
+//	go run ./sim/replay -page ../docs/robustness.md # that page, of the figures in sim/results
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -25,6 +28,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/tests/sim"
+	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
 func main() {
@@ -44,9 +48,18 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	skip := flags.String("skip", "", "numbers of faults to leave out, with commas")
 	less := flags.Bool("shrink", false, "leave out the faults that a violation does not need")
 	long := flags.Duration("for", 10*time.Minute, "how long to play random seeds")
-	dir := flags.String("dir", "", "where what is built is kept; without it in the user's cache")
+	dir := flags.String("dir", "", "where what is built is kept, and the traces of seeds that go wrong; without it in the user's cache")
+	figures := flags.String("results", "", "write what random seeds have played into this file, as JSON")
+	page := flags.String("page", "", "play nothing, and write docs/robustness.md into this file")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *page != "" {
+		text, err := results.Page("sim/results")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(*page, []byte(text), 0o644) //nolint:gosec // it is published
 	}
 	if *typ != "" { // before much is built
 		if _, err := sim.Standard(0, *typ); err != nil {
@@ -77,7 +90,12 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		if *typ != "" {
 			types = []string{*typ}
 		}
-		return campaign(ctx, p, types, *long, out)
+		c := campaign{player: p, types: types, keep: filepath.Join(*dir, "wrong"), out: out, figures: results.Simulation{Source: source(ctx)}}
+		err := c.run(ctx, *long)
+		if *figures != "" {
+			err = errors.Join(err, results.Write(*figures, c.figures))
+		}
+		return err
 	}
 	n, err := strconv.ParseUint(*seed, 10, 64)
 	if err != nil {
@@ -111,7 +129,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		fmt.Fprintln(out, line)
 	}
 	fmt.Fprintln(out, summary(plan, r))
-	return r.Err()
+	if err := r.Err(); err != nil {
+		return errors.Join(err, keep(filepath.Join(*dir, "wrong"), plan, r, out))
+	}
+	return nil
 }
 
 func summary(plan sim.Plan, r *sim.Report) string {
@@ -119,70 +140,111 @@ func summary(plan sim.Plan, r *sim.Report) string {
 		plan.Seed, plan.Type, r.Duration.Round(time.Second), r.Scripts, r.Holds, r.Theirs, r.Told, r.Excused, r.Lost, r.Late, r.Twice)
 }
 
-// A sum is what was played of a type.
-type sum struct{ seeds, holds, told, excused, scripts, faults int }
-
-func (s *sum) add(r *sim.Report) {
-	s.seeds++
-	s.holds, s.told, s.excused, s.scripts = s.holds+r.Holds, s.told+r.Told, s.excused+r.Excused, s.scripts+r.Scripts
-	for _, n := range r.Struck {
-		s.faults += n
+// source says what is played: the last commit that changed more than tests and pages.
+func source(ctx context.Context) results.Source {
+	cmd := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "log", "-1", "--format=%H", "--",
+		":(top)*.go", ":(top)*.lua", ":(top)*.luainc", ":(exclude,top)tests", ":(exclude,top)*_test.go")
+	commit, err := cmd.Output()
+	if err != nil {
+		commit = []byte("unknown")
 	}
+	return results.Source{Commit: strings.TrimSpace(string(commit)), Date: time.Now().UTC().Format(time.DateOnly)}
 }
 
-func (s *sum) String() string {
-	return fmt.Sprintf("%5d seeds, %6d faults, %8d scripts, %7d holds, %6d told of a loss, %6d that a loss of data may have taken",
-		s.seeds, s.faults, s.scripts, s.holds, s.told, s.excused)
+// A campaign plays random seeds.
+type campaign struct {
+	player *player
+	types  []string
+	keep   string // the folder for what is kept of a seed that goes wrong
+	out    io.Writer
+
+	mu      sync.Mutex // guards what follows
+	played  int
+	wrong   []error
+	figures results.Simulation
 }
 
-// campaign plays random seeds, as many at a time as there are processors. A play that itself fails ends it.
-func campaign(ctx context.Context, p *player, types []string, long time.Duration, out io.Writer) error {
+// run plays as many seeds at a time as there are processors. A play that itself fails ends it.
+func (c *campaign) run(ctx context.Context, long time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
-	var mu sync.Mutex
-	var wrong []error
 	var all sync.WaitGroup
-	played := 0
-	sums := map[string]*sum{}
 	for range runtime.NumCPU() {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				seed := uint64(rand.Uint32()) //nolint:gosec // one that can be typed
-				mu.Lock()
-				plan, err := sim.Standard(seed, types[played%len(types)])
-				plan.Traced = true // as when it is replayed: who writes a trace looks at the clock, and leaves garbage
-				played++
-				mu.Unlock()
-				var r *sim.Report
-				if err == nil {
-					r, err = p.play(context.WithoutCancel(ctx), plan)
-				}
-				mu.Lock()
-				if err == nil {
-					fmt.Fprintln(out, summary(plan, r))
-					err = r.Err()
-					if sums[plan.Type] == nil {
-						sums[plan.Type] = &sum{}
-					}
-					sums[plan.Type].add(r)
-				} else {
+				if plan, r, err := c.one(context.WithoutCancel(ctx)); !c.note(plan, r, err) {
 					cancel()
 				}
-				if err != nil {
-					err = fmt.Errorf("%w\nto replay it: make sim SEED=%d TYPE=%s, to shrink it: make sim SHRINK=%d TYPE=%s", err, seed, plan.Type, seed, plan.Type)
-					fmt.Fprintln(out, err)
-					wrong = append(wrong, err)
-				}
-				mu.Unlock()
 			}
 		})
 	}
 	all.Wait()
-	for _, typ := range slices.Sorted(maps.Keys(sums)) {
-		fmt.Fprintf(out, "%-12s %v\n", typ, sums[typ])
+	var sums []string
+	seeds := 0
+	for _, p := range c.figures.Plays {
+		sums = append(sums, p.String())
+		seeds += p.Seeds
 	}
-	fmt.Fprintf(out, "%d seeds played, %d wrong\n", played, len(wrong))
-	return errors.Join(wrong...)
+	fmt.Fprintf(c.out, "%s\n%d seeds played, %d wrong\n", strings.Join(sums, "\n"), seeds, len(c.wrong))
+	return errors.Join(c.wrong...)
+}
+
+// one plays the next type with a seed of its own.
+func (c *campaign) one(ctx context.Context) (sim.Plan, *sim.Report, error) {
+	c.mu.Lock()
+	typ := c.types[c.played%len(c.types)]
+	c.played++
+	c.mu.Unlock()
+	plan, err := sim.Standard(uint64(rand.Uint32()), typ) //nolint:gosec // one that can be typed
+	if err != nil {
+		return plan, nil, err
+	}
+	plan.Traced = true // as when it is replayed: who writes a trace looks at the clock, and leaves garbage
+	r, err := c.player.play(ctx, plan)
+	return plan, r, err
+}
+
+// note notes what came of a plan, and says whether others can be played: not if the play itself has failed.
+func (c *campaign) note(plan sim.Plan, r *sim.Report, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	played := err == nil
+	if played {
+		fmt.Fprintln(c.out, summary(plan, r))
+		err = r.Err()
+		c.figures.Of(plan.Type, results.OneServer).Add(&results.Played{
+			Seeds: 1, Wrong: min(1, len(r.Wrong)), Simulated: r.Duration, Scripts: r.Scripts, Holds: r.Holds, Told: r.Told, Excused: r.Excused,
+			Lost: r.Lost, Late: r.Late, Faults: r.Struck, Overlaps: r.Overlaps,
+		})
+		if err != nil {
+			err = errors.Join(err, keep(c.keep, plan, r, c.out))
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\nto replay it: make sim SEED=%d TYPE=%s, to shrink it: make sim SHRINK=%d TYPE=%s", err, plan.Seed, plan.Type, plan.Seed, plan.Type)
+		fmt.Fprintln(c.out, err)
+		c.wrong = append(c.wrong, err)
+	}
+	return played
+}
+
+// keep writes the plan and the trace of a seed that went wrong, and says where they are.
+func keep(dir string, plan sim.Plan, r *sim.Report, out io.Writer) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(plan, "", "\t")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(dir, fmt.Sprintf("%s-%d", plan.Type, plan.Seed))
+	for end, content := range map[string]string{".json": string(text), ".txt": strings.Join(r.Log, "\n")} {
+		if err := os.WriteFile(name+end, []byte(content+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(out, "its plan is in %s.json, and its trace in %s.txt\n", name, name)
+	return err
 }
 
 // shrink leaves out faults, as long as something still goes wrong: half of them, a quarter, and so on to each by itself.

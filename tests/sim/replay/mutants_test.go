@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/redlatch/redlatch/tests/sim"
+	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
 // root is the folder of the root module.
@@ -15,6 +18,7 @@ const root = "../../.."
 
 // A mutant is the library with one fault of ours: the checker has to notice what comes of it within so many seeds, by this word.
 type mutant struct {
+	rule     string // of docs/guarantees.md, as package results names it
 	name     string
 	file     string
 	old, now string
@@ -25,164 +29,184 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
-		"the margin is 10 ms, however fast the server's clock", "internal/renew/window.go",
+		"the margin", "the margin is 10 ms, however fast the server's clock", "internal/renew/window.go",
 		"return 10*time.Millisecond + lease/50", "return 10*time.Millisecond + 0*lease",
 		"lock", 20, "the server has let go of it before",
 	},
 	{
-		"trust counts from the reply", "internal/renew/window.go",
+		"trust counts from the sending", "trust counts from the reply", "internal/renew/window.go",
 		"	trust := lease - Margin(lease)\n", "	trust := lease - Margin(lease)\n	sent = time.Now()\n",
 		"lock", 60, "the server has let go of it before",
 	},
 	{
-		"a release frees the lock of anybody", "internal/lua/lock.release.lua",
+		"a release frees what is its own", "a release frees the lock of anybody", "internal/lua/lock.release.lua",
 		"redis.call('HDEL', KEYS[1], ARGV[1]) == 0", "redis.call('DEL', KEYS[1]) == 0",
 		"lock", 60, "",
 	},
 	{
-		"what a Redisson client has is free", "internal/lua/lock.take.lua",
+		"one owner at a time", "what a Redisson client has is free", "internal/lua/lock.take.lua",
 		"if size == 0 then", "if size == 0 or string.sub(fields[1], 15, 15) == '4' then redis.call('DEL', KEYS[1])",
 		"lock", 20, "Redisson's process",
 	},
 	{
-		"a replay does not raise the TTL", "internal/lua/lock.take.lua",
+		"a lease lasts as long as was confirmed", "a replay does not raise the TTL", "internal/lua/lock.take.lua",
 		"if ttl < tonumber(ARGV[1]) then", "if false then",
 		"lock", 60, "",
 	},
 	{
-		"a renewal does not raise the TTL", "internal/lua/lock.renew.lua",
+		"renewals", "a renewal does not raise the TTL", "internal/lua/lock.renew.lua",
 		"if lease > 0 and redis.call('PTTL', key) < lease then", "if false then",
 		"lock", 60, "",
 	},
 	{
-		"a renewal says yes to those who have lost it", "internal/lua/lock.renew.lua",
+		"renewals", "a renewal says yes to those who have lost it", "internal/lua/lock.renew.lua",
 		"    results[i] = 0\n", "    results[i] = 1\n",
 		"lock", 60, "beside",
 	},
 	{
-		"a renewal says no to those who have it", "internal/lua/lock.renew.lua",
+		"renewals", "a renewal says no to those who have it", "internal/lua/lock.renew.lua",
 		"    results[i] = 1\n", "    results[i] = 0\n",
 		"lock", 20, "nothing took it away",
 	},
 	{
-		"a token is given twice", "internal/lua/token.luainc",
+		"tokens", "a token is given twice", "internal/lua/token.luainc",
 		"token = redis.call('INCR', token_key)", "token = tonumber(redis.call('GET', token_key) or redis.call('INCR', token_key))",
 		"fenced", 20, "token",
 	},
 	{
-		"more permits are given than there are", "internal/lua/expirable.take.lua",
+		"permits", "more permits are given than there are", "internal/lua/expirable.take.lua",
 		"if costs > 0 and costs > available then", "if costs > 0 and costs > available + 1 then",
 		"permits", 20, "beside",
 	},
 	{
-		"permits that are given back are nobody's", "internal/lua/expirable.release.lua",
+		"permits", "permits that are given back are nobody's", "internal/lua/expirable.release.lua",
 		"redis.call('INCRBY', free, remove(back))", "redis.call('INCRBY', free, 0 * remove(back))",
 		"permits", 20, "for ever",
 	},
 	{
-		"a writer does not mind who reads", "internal/lua/readwrite.write.take.lua",
+		"readers and writers", "a writer does not mind who reads", "internal/lua/readwrite.write.take.lua",
 		"if redis.call('EXISTS', KEYS[1]) == 0 then", "if redis.call('HGET', KEYS[1], 'mode') ~= 'write' then",
 		"readwrite", 20, "beside",
 	},
 	{
-		"values of a group are taken whoever has them", "internal/lua/grouplock.take.lua",
+		"one owner at a time", "values of a group are taken whoever has them", "internal/lua/grouplock.take.lua",
 		"  if holder and holder ~= owner then", "  if holder and holder ~= owner and value == values[1] and #values > 1 then",
 		"group", 20, "beside",
 	},
 	{
-		"a semaphore gives one permit too many", "internal/lua/semaphore.exchange.lua",
+		"permits", "a semaphore gives one permit too many", "internal/lua/semaphore.exchange.lua",
 		"if sum + tonumber(ARGV[i]) > tonumber(available) then", "if sum + tonumber(ARGV[i]) > tonumber(available) + 1 then",
 		"semaphore", 20, "beside",
 	},
 	{
-		"a latch counts a replay again", "internal/lua/latch.down.lua",
+		"requests that count", "a latch counts a replay again", "internal/lua/latch.down.lua",
 		"-- include replay\n", "",
 		"latch", 20, "have counted",
 	},
 	{
-		"a request that is executed twice counts twice", "internal/lua/session.luainc",
+		"requests that count", "a request that is executed twice counts twice", "internal/lua/session.luainc",
 		"if tonumber(n) >= tonumber(number) then", "if again and tonumber(n) >= tonumber(number) then",
 		"semaphore", 20, "beside",
 	},
 	{
-		"a barrier does not wait for the last one", "internal/lua/barrier.arrive.lua",
+		"barriers", "a barrier does not wait for the last one", "internal/lua/barrier.arrive.lua",
 		"if index == 0 then", "if index <= 1 then",
 		"barrier", 20, "were there",
 	},
 	{
-		"a barrier counts a late request in the next generation", "internal/lua/barrier.arrive.lua",
+		"late requests", "a barrier counts a late request in the next generation", "internal/lua/barrier.arrive.lua",
 		"if current ~= generation or index then", "if index then",
 		"barrier", 60, "",
 	},
 	{
-		"a limiter gives one permit too many", "internal/lua/ratelimiter.take.lua",
+		"rates", "a limiter gives one permit too many", "internal/lua/ratelimiter.take.lua",
 		"if n + wanted > free then", "if n + wanted > free + 1 then",
 		"limiter", 20, "are given in",
 	},
 	{
-		"a hold lasts for twice its MaxHold", "internal/lock/hold.go",
+		"MaxHold", "a hold lasts for twice its MaxHold", "internal/lock/hold.go",
 		"h.boundByMaxHold(d)", "h.boundByMaxHold(2 * d)",
 		"lock", 20, "longer than MaxHold",
 	},
 	{
-		"a barrier tells all that they were the last one", "internal/lua/barrier.arrive.lua",
+		"barriers", "a barrier tells all that they were the last one", "internal/lua/barrier.arrive.lua",
 		"lives()\nreturn {'waits', '', index}", "lives()\nreturn {'waits', '', 0}",
 		"barrier", 20, "so many were the last",
 	},
 	{
-		"a fair lock is given whoever has it", "internal/lua/fairlock.take.lua",
+		"one owner at a time", "a fair lock is given whoever has it", "internal/lua/fairlock.take.lua",
 		"if not holder and (not whose or whose == owner) then", "if not whose or whose == owner then",
 		"fair", 20, "beside",
 	},
 	{
-		"a joint take minds only who has the first lock", "internal/lua/multilock.take.lua",
+		"several locks", "a joint take minds only who has the first lock", "internal/lua/multilock.take.lua",
 		"if held[i] and held[i] ~= ARGV[i + 1] then", "if held[i] and held[i] ~= ARGV[i + 1] and i == 1 then",
 		"multi", 20, "beside",
 	},
 	{
-		"who waits for another lock keeps what it has of a MultiLock", "internal/multi/acquire.go",
+		"several locks", "who waits for another lock keeps what it has of a MultiLock", "internal/multi/acquire.go",
 		"			g.undo(ctx)\n", "			_ = g\n",
 		"multi", 20, "for ever",
 	},
 	{
-		"two terms have one number", "internal/lua/token.luainc",
+		"elections", "two terms have one number", "internal/lua/token.luainc",
 		"token = redis.call('INCR', token_key)", "token = tonumber(redis.call('GET', token_key) or redis.call('INCR', token_key))",
 		"election", 20, "token",
 	},
 	{
-		"a shutdown does not wait for what is held", "client.go",
+		"Shutdown", "a shutdown does not wait for what is held", "client.go",
 		"late := c.awaitReleases(ctx)", "var late error",
 		"lock", 40, "and still had",
 	},
 	{
-		"a minority is enough", "internal/multi/majority.go",
+		"red locks", "a minority is enough", "internal/multi/majority.go",
 		"need: len(locks)/2 + 1", "need: len(locks) / 2",
 		"red", 20, "trusts the RedLock",
 	},
 	{
-		"a RedLock lives as long as one vote", "internal/multi/hold.go",
+		"red locks", "a RedLock lives as long as one vote", "internal/multi/hold.go",
 		"if len(holds)-len(ends) >= g.need {", "if len(holds) > len(ends) {",
 		"red", 20, "trusts the RedLock",
 	},
 	{
-		"a vote is trusted from the reply", "internal/renew/window.go",
+		"trust counts from the sending", "a vote is trusted from the reply", "internal/renew/window.go",
 		"	trust := lease - Margin(lease)\n", "	trust := lease - Margin(lease)\n	sent = time.Now()\n",
 		"red", 60, "the server has let go of it before",
 	},
 	{
-		"replicas are not waited for", "internal/request/acks.go",
+		"replicas that confirm", "replicas are not waited for", "internal/request/acks.go",
 		"if r.Err != nil || acked >= n {", "if r.Err != nil || acked >= 0 {",
 		"acked", 20, "",
 	},
 	{
-		"replicas are not waited for by what prolongs a hold", "internal/request/acks.go",
+		"replicas that confirm", "replicas are not waited for by what prolongs a hold", "internal/request/acks.go",
 		"k.policy == Required\n", "false\n",
 		"acked", 60, "",
 	},
 	{
-		"locks of several slots are taken together", "internal/request/slots.go",
+		"several locks", "locks of several slots are taken together", "internal/request/slots.go",
 		"return s.Traits.Cluster || s", "return s",
 		"cluster", 20, "which are of several slots",
+	},
+	{
+		"the margin", "there is no margin", "internal/renew/window.go",
+		"return 10*time.Millisecond + lease/50", "return 0 * lease",
+		"lock", 20, "the server has let go of it before",
+	},
+	{
+		"re-entry", "a lock that is not re-entrant is entered again", "internal/lock/take.go",
+		"	if l.wish.NonReentrant {\n", "	if false {\n",
+		"nonreentrant", 20, "within itself",
+	},
+	{
+		"requests that count", "a request that comes late counts again", "internal/lua/session.luainc",
+		"if tonumber(n) >= tonumber(number) then", "if tonumber(n) == tonumber(number) then",
+		"semaphore", 60, "",
+	},
+	{
+		"detached holds", "a client releases a hold that it has detached", "internal/lock/orphans.go",
+		"c.detached.may(owner)", "false",
+		"lock", 60, "which was detached",
 	},
 }
 
@@ -237,11 +261,25 @@ func (m mutant) find(t *testing.T, p *player) sim.Plan {
 	return sim.Plan{}
 }
 
+// mutantsEnv is the variable with the file into which it is written how many seeds it took to find the mutants, for docs/robustness.md.
+const mutantsEnv = "REDLATCH_SIM_MUTANTS"
+
 // A checker that finds nothing may be one that cannot. And one that finds the same without the mutant finds something else.
 func TestEachMutantIsFound(t *testing.T) {
 	whole := playerOf(t)
-	for _, m := range mutants {
+	found := make([]results.Mutant, len(mutants))
+	t.Cleanup(func() { // when all have ended, which run beside one another
+		file := os.Getenv(mutantsEnv)
+		if file == "" || t.Failed() || slices.Contains(found, results.Mutant{}) {
+			return
+		}
+		if err := results.Write(file, results.Mutants{Source: source(context.Background()), Mutants: found}); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			plan := m.find(t, playerOf(t, "-overlay", m.overlay(t)))
 			r, err := whole.play(t.Context(), plan)
 			if err == nil {
@@ -250,6 +288,7 @@ func TestEachMutantIsFound(t *testing.T) {
 			if err != nil {
 				t.Errorf("with seed %d the library itself, without the mutant: %v", plan.Seed, err)
 			}
+			found[i] = results.Mutant{Name: m.name, Rule: m.rule, Type: m.typ, Seeds: plan.Seed + 1, Most: m.seeds}
 		})
 	}
 }
