@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,5 +82,27 @@ func TestShrinkLeavesOutWhatIsNotNeeded(t *testing.T) {
 	}
 	if r, err = p.play(t.Context(), less); err != nil || r.Err() == nil {
 		t.Errorf("nothing goes wrong any more: %v", err)
+	}
+}
+
+// Who finds in the morning that a night of random seeds went wrong has to find what went wrong, too.
+func TestASeedThatGoesWrongLeavesItsPlanAndItsTrace(t *testing.T) {
+	plan, err := sim.Standard(7, "fair")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	c := campaign{keep: filepath.Join(t.TempDir(), "wrong"), out: &out}
+	r := &sim.Report{Wrong: []string{"two at a time"}, Log: []string{"first", "second"}, Struck: map[string]int{"cut": 2}}
+	if !c.note(plan, r, nil) || len(c.wrong) != 1 || c.figures.Plays[0].Wrong != 1 || c.figures.Plays[0].Faults["cut"] != 2 {
+		t.Errorf("%d went wrong, and the figures are %+v", len(c.wrong), c.figures.Plays)
+	}
+	if !strings.Contains(out.String(), "make sim SEED=7 TYPE=fair, to shrink it: make sim SHRINK=7 TYPE=fair") {
+		t.Errorf("it says %s", out.String())
+	}
+	for end, want := range map[string]string{".txt": "first\nsecond\n", ".json": `"Seed": 7`} {
+		if text, err := os.ReadFile(filepath.Join(c.keep, "fair-7"+end)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%v, and what is kept is %q", err, text)
+		}
 	}
 }
