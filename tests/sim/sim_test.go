@@ -19,9 +19,9 @@ func play(t *testing.T, plan Plan) (r *Report) {
 	return r
 }
 
-// seeds is how many of each type are played: with the race detector, on two cores, that takes make check less than half a minute of its
-// quarter of an hour. More, and what another order of goroutines may show, is for make sim.
-const seeds = 8
+// seeds is how many of each type are played: with the race detector that takes about 40 s of processor of the quarter of an hour of make
+// check. More, and what another order of goroutines may show, is for make sim.
+const seeds = 4
 
 // seedEnv is the variable with the first seed, and commitEnv the one with the commit that gives it otherwise. The Makefile sets that:
 // the go command believes an earlier result if all variables that a test reads are the same.
