@@ -204,7 +204,7 @@ var mutants = []mutant{
 		"semaphore", 60, "",
 	},
 	{
-		"detached holds", "a client releases a hold that it has detached", "internal/lock/orphans.go",
+		"detached holds", "a client releases a hold that it has detached", "internal/lock/locks.go",
 		"c.detached.may(owner)", "false",
 		"lock", 60, "which was detached",
 	},
