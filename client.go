@@ -20,13 +20,13 @@ import (
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lastuser"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/revoke"
-	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -39,7 +39,7 @@ type Client struct {
 	engines bridge.Engines // what the packages beside this one reach, too
 
 	clock   *renew.Clock
-	blind   handoff.Blind
+	unseen  handoff.UnseenPauses
 	dropped holdctx.Dropped
 
 	closeOnce sync.Once
@@ -82,18 +82,18 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	}
 	c.engines = bridge.Engines{
 		Identity: census.Identity(cfg.Identity), Sites: cfg.CallSites,
-		Server: server, Twins: &twins.Names{}, Elections: &election.Elections{Server: server},
+		Server: server, Twins: &nameclash.Names{}, Elections: &election.Elections{Server: server},
 		Hooks: &c.report.hooks, Observed: c.report.observed, Campaign: c.campaign, EndedBy: endedBy,
 	}
 	e := &c.engines
-	c.blind.Server = server
+	c.unseen.Server = server
 	c.clock = renew.NewClock(server.Go, c.dropped.GiveUp)
 	server.Answered, server.Apart = c.clock.Answered, c.clock.Apart // each needs the other
 	if server.Traits.Cluster {
 		c.clock.Apart()
 	}
 	e.Locks = lock.New(lock.Options{
-		Server: server, Clock: c.clock, Blind: &c.blind, Dropped: &c.dropped, Twins: e.Twins,
+		Server: server, Clock: c.clock, Unseen: &c.unseen, Dropped: &c.dropped, Twins: e.Twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
 		Agreed:  lock.Agreed{Codec: cfg.Redisson.Codec, TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
@@ -111,7 +111,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Server: server, Polls: e.Polls, ID: c.id, NewID: e.Locks.NewID, Join: e.Locks.Join, Part: e.Locks.Part,
 	})
 	e.Semaphores = permit.New(permit.Options{
-		Server: server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Blind: &c.blind,
+		Server: server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Unseen: &c.unseen,
 		Local: !cfg.NoHandOff, MaxHold: cfg.MaxHold, Skew: cfg.Redisson.MaxClockSkew,
 		Errors: permit.Errors{
 			Busy: semaphoreBusy, NoPermit: permitBusy, Unset: noPermits("semaphore.New"), NotSet: noPermits("semaphore.NewExpirable"),

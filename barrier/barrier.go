@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -109,7 +109,7 @@ func (b *Barrier) Reset(ctx context.Context) error {
 }
 
 func (b *Barrier) usable(ctx context.Context) error {
-	return b.e.UsableName(ctx, b.err, twins.Barriers, b.in.Key)
+	return b.e.UsableName(ctx, b.err, nameclash.Barriers, b.in.Key)
 }
 
 // A BreakReason says how a generation of a Barrier was broken.

@@ -20,11 +20,11 @@ import (
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/invalid"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/ratelimit"
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/twins"
 )
 
 // A Limiter lets so many permits be taken in any interval, by all clients
@@ -222,7 +222,7 @@ func (l *Limiter) ask(ctx context.Context, want ratequeue.Want, until time.Time,
 	}
 	tooMany := l.setsUp() && want.N > l.give.Permits // for the rate that this one brings, not for the one that there is
 	if l.setsUp() && !tooMany {
-		want.SetUp = func(asks *request.Trouble) error {
+		want.SetUp = func(asks *request.Refusals) error {
 			_, err := l.in.TrySet(context.Background(), inspect.Rate(l.give), asks)
 			return err
 		}
@@ -309,7 +309,7 @@ func (l *Limiter) Delete(ctx context.Context) (bool, error) {
 
 // usable says why a call cannot even be tried.
 func (l *Limiter) usable(ctx context.Context) error {
-	return l.e.UsableName(ctx, l.err, twins.Rates, l.in.Key)
+	return l.e.UsableName(ctx, l.err, nameclash.Rates, l.in.Key)
 }
 
 // largestRate is what fits into a record, and a rate of which is as good as none.

@@ -12,9 +12,9 @@ import (
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/twins"
 )
 
 // An Expirable is a semaphore whose permits have ids and leases: the permit of
@@ -158,7 +158,7 @@ func (s *Expirable) take(ctx context.Context, want permit.Want, bad error) ([]*p
 
 // usable says what is wrong with a call that uses ctx.
 func (s *Expirable) usable(ctx context.Context) error {
-	return s.engines.UsableName(ctx, s.err, twins.Permits, s.in.Key)
+	return s.engines.UsableName(ctx, s.err, nameclash.Permits, s.in.Key)
 }
 
 // TrySetPermits gives the semaphore n permits, if it has not been given any

@@ -13,12 +13,12 @@ import (
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
 	"github.com/redlatch/redlatch/internal/ratequeue"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/revoke"
-	"github.com/redlatch/redlatch/internal/twins"
 )
 
 // Engines are what a client is made of.
@@ -27,7 +27,7 @@ type Engines struct {
 	Sites    bool // callers that wait say where
 
 	Server *request.Server
-	Twins  *twins.Names
+	Twins  *nameclash.Names
 
 	Locks      *lock.Locks
 	Semaphores *permit.Semaphores
@@ -95,7 +95,7 @@ func (e *Engines) Usable(ctx context.Context, refused error) error {
 	return nil
 }
 
-// UsableName is Usable for what shares something with its twin, and notes that the name is used: see twins.Names.Use.
+// UsableName is Usable for what shares something with its twin, and notes that the name is used: see nameclash.Names.Use.
 func (e *Engines) UsableName(ctx context.Context, refused error, shared, name string) error {
 	if err := e.Usable(ctx, refused); err != nil {
 		return err

@@ -12,27 +12,27 @@ import (
 type Gate[V any] struct {
 	mu     sync.Mutex
 	inside bool
-	line   queue.Line[*Waiter[V]] // not empty only if inside
+	line   queue.Line[*Ticket[V]] // not empty only if inside
 }
 
-// A Waiter is one goroutine's place in a queue. It may be used again after
+// A Ticket is one goroutine's place in a queue. It may be used again after
 // the goroutine has been inside or has got away.
-type Waiter[V any] struct {
+type Ticket[V any] struct {
 	Who any // whose place it is, for Look; set before the first Enter
 
 	woken chan struct{} // one slot: filled when there is something to look at
 	in    atomic.Bool   // it was let in, and has not taken what it was given
-	place queue.Place[*Waiter[V]]
+	place queue.Place[*Ticket[V]]
 	v     V
 }
 
-// NewWaiter returns a Waiter for any gate of its type.
-func NewWaiter[V any]() *Waiter[V] { return &Waiter[V]{woken: make(chan struct{}, 1)} }
+// NewTicket returns a Waiter for any gate of its type.
+func NewTicket[V any]() *Ticket[V] { return &Ticket[V]{woken: make(chan struct{}, 1)} }
 
 // Enter lets the caller in at once and returns true if nobody is inside;
 // otherwise it queues w and returns false: the caller is inside when w.In
 // says so, of which w.Woken tells.
-func (g *Gate[V]) Enter(w *Waiter[V]) bool {
+func (g *Gate[V]) Enter(w *Ticket[V]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.inside {
@@ -74,7 +74,7 @@ func (g *Gate[V]) Exit() {
 
 // Cancel takes w out of the queue and returns true, or returns false if w has
 // been let in: then the caller is inside, and w.Take tells with what.
-func (g *Gate[V]) Cancel(w *Waiter[V]) bool {
+func (g *Gate[V]) Cancel(w *Ticket[V]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !w.place.Taken() {
@@ -111,13 +111,13 @@ func (g *Gate[V]) Look(f func(who any) (more bool)) (others int) {
 // Woken delivers when w is let in, and after Wake. It may also deliver without any
 // reason: the reason was there before. A waiter has this one channel for all reasons, and
 // looks: each channel more that all listen to costs a tenth of a hand-off.
-func (w *Waiter[V]) Woken() <-chan struct{} { return w.woken }
+func (w *Ticket[V]) Woken() <-chan struct{} { return w.woken }
 
 // In says whether w has been let in.
-func (w *Waiter[V]) In() bool { return w.in.Load() }
+func (w *Ticket[V]) In() bool { return w.in.Load() }
 
 // Wake has w look around.
-func (w *Waiter[V]) Wake() {
+func (w *Ticket[V]) Wake() {
 	select {
 	case w.woken <- struct{}{}:
 	default: // it is yet to look
@@ -126,7 +126,7 @@ func (w *Waiter[V]) Wake() {
 
 // Take returns what w was let in with, once, after In has returned true or
 // Cancel has returned false.
-func (w *Waiter[V]) Take() V {
+func (w *Ticket[V]) Take() V {
 	w.in.Store(false)
 	v := w.v
 	var none V

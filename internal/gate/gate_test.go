@@ -10,11 +10,11 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // enqueue puts n new waiters into the queue of a gate that somebody is inside.
-func enqueue(t *testing.T, g *Gate[int], n int) []*Waiter[int] {
+func enqueue(t *testing.T, g *Gate[int], n int) []*Ticket[int] {
 	t.Helper()
-	ws := make([]*Waiter[int], n)
+	ws := make([]*Ticket[int], n)
 	for i := range ws {
-		ws[i] = NewWaiter[int]()
+		ws[i] = NewTicket[int]()
 		if g.Enter(ws[i]) {
 			t.Fatalf("waiter %d was let in although somebody is inside", i)
 		}
@@ -23,10 +23,10 @@ func enqueue(t *testing.T, g *Gate[int], n int) []*Waiter[int] {
 }
 
 // admitted says whether w has been let in, and was told.
-func admitted[V any](w *Waiter[V]) bool { return w.In() && woken(w) }
+func admitted[V any](w *Ticket[V]) bool { return w.In() && woken(w) }
 
 // woken says whether w has something to look at, without waiting.
-func woken[V any](w *Waiter[V]) bool {
+func woken[V any](w *Ticket[V]) bool {
 	select {
 	case <-w.Woken():
 		return true
@@ -37,7 +37,7 @@ func woken[V any](w *Waiter[V]) bool {
 
 func TestZeroGateIsOpen(t *testing.T) {
 	var g Gate[int]
-	w := NewWaiter[int]()
+	w := NewTicket[int]()
 	if !g.Enter(w) {
 		t.Fatal("an open gate did not let in")
 	}
@@ -181,7 +181,7 @@ func TestLookGoesOnWhileItIsWanted(t *testing.T) {
 	var g Gate[int]
 	g.TryEnter()
 	for i := range 5 {
-		w := NewWaiter[int]()
+		w := NewTicket[int]()
 		w.Who = i
 		g.Enter(w)
 	}

@@ -32,7 +32,7 @@ func TestHammer(t *testing.T) {
 	var wg sync.WaitGroup
 	for range goroutines {
 		wg.Go(func() {
-			w := NewWaiter[*baton]()
+			w := NewTicket[*baton]()
 			for range rounds {
 				if b, in := h.enter(w); in {
 					h.leave(t, b)
@@ -60,7 +60,7 @@ func TestHammer(t *testing.T) {
 }
 
 // enter returns what the goroutine was let in with, and whether it was.
-func (h *hammer) enter(w *Waiter[*baton]) (*baton, bool) {
+func (h *hammer) enter(w *Ticket[*baton]) (*baton, bool) {
 	if h.gate.Enter(w) {
 		return nil, true
 	}

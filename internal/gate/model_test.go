@@ -15,10 +15,10 @@ type model struct {
 	gate Gate[int]
 
 	inside bool
-	queue  []*Waiter[int]
-	in     *Waiter[int] // who is inside, if it came through the queue
+	queue  []*Ticket[int]
+	in     *Ticket[int] // who is inside, if it came through the queue
 	with   int          // and what it has yet to take
-	idle   []*Waiter[int]
+	idle   []*Ticket[int]
 	next   int
 }
 
@@ -26,7 +26,7 @@ func TestGateIsItsModel(t *testing.T) {
 	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
 		m := &model{T: t, Rand: r}
 		for range 6 {
-			m.idle = append(m.idle, NewWaiter[int]())
+			m.idle = append(m.idle, NewTicket[int]())
 		}
 		m.Steps(map[string]func(){
 			"Enter":    m.enter,
@@ -105,7 +105,7 @@ func (m *model) cancel() {
 	}
 }
 
-func (m *model) anybody() *Waiter[int] {
+func (m *model) anybody() *Ticket[int] {
 	known := slices.Concat(m.queue, m.idle)
 	if m.in != nil {
 		known = append(known, m.in)

@@ -35,9 +35,9 @@ const (
 // A Budget is a process's conduct towards others that want the same lock. It is
 // not locked: it belongs to whoever is inside the gate.
 type Budget struct {
-	Hands   int       // hand-offs in this quantum
-	quantum time.Time // when this quantum began
-	Reign   time.Time // when this process got the lock from somewhere else
+	Hands     int       // hand-offs in this quantum
+	quantum   time.Time // when this quantum began
+	HeldSince time.Time // when this process got the lock from somewhere else
 
 	Owed   int           // turns that we owe
 	taken  int           // turns that were taken since we yielded
@@ -46,17 +46,17 @@ type Budget struct {
 	pause  time.Duration // how long the lock is left to others, and again after each turn that is taken,
 	Rest   time.Time     // and until when that is
 
-	Unused time.Time     // when a pause ended that nobody used; or before there was any, when we got the lock
-	longer time.Duration // what a pause was found to need since; 0: nothing
-	Calm   time.Time     // until then no more turns are owed
-	takers int           // than were taken before
+	Unused     time.Time     // when a pause ended that nobody used; or before there was any, when we got the lock
+	longer     time.Duration // what a pause was found to need since; 0: nothing
+	QuietUntil time.Time     // until then no more turns are owed
+	takers     int           // than were taken before
 }
 
 // Begin starts a quantum; fresh says that the lock came from elsewhere.
 func (u *Budget) Begin(now time.Time, fresh bool) {
 	u.Hands, u.quantum = 0, now
 	if fresh {
-		u.Reign = now
+		u.HeldSince = now
 	}
 	if u.Unused.IsZero() {
 		u.Unused = now
@@ -82,15 +82,15 @@ func (u *Budget) Yields(now time.Time) bool {
 }
 
 // calmed says that whoever listens was found not to want the lock.
-func (u *Budget) calmed(now time.Time) bool { return u.takers == 0 && now.Before(u.Calm) }
+func (u *Budget) calmed(now time.Time) bool { return u.takers == 0 && now.Before(u.QuietUntil) }
 
 // Last says whether this process has had the lock for long enough, seen or
 // unseen waiters.
-func (u *Budget) Last(now time.Time) bool { return now.Sub(u.Reign) >= ReignMax }
+func (u *Budget) Last(now time.Time) bool { return now.Sub(u.HeldSince) >= ReignMax }
 
 // Free notes that the lock was released and nobody else listens: what was learnt was
 // about others.
-func (u *Budget) Free() { u.Owed, u.longer, u.Unused, u.Calm = 0, 0, time.Time{}, time.Time{} }
+func (u *Budget) Free() { u.Owed, u.longer, u.Unused, u.QuietUntil = 0, 0, time.Time{}, time.Time{} }
 
 // Yield notes that the lock was released to n others, foreign messages having
 // been heard so far; or if n is 0, to whoever cannot be seen. A release that was in
@@ -104,7 +104,7 @@ func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 		u.pause = min(max(u.pause, u.longer, 2*now.Sub(u.Unused)/calmPauses), LongestPause)
 	}
 	n = max(1, n)
-	if now.Before(u.Calm) {
+	if now.Before(u.QuietUntil) {
 		n = min(n, u.takers)
 	}
 	rest := now.Add(u.pause)
@@ -114,11 +114,11 @@ func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	u.Owed, u.taken, u.heard, u.Rest = n, 0, foreign, rest
 }
 
-// Briefly makes what is owed one turn and its pause the shortest, where writers are
+// ShortenPause makes what is owed one turn and its pause the shortest, where writers are
 // preferred: these need no pause to get in, and readers of many processes that leave
 // one another long ones leave the lock idle, since reads overlap and nobody is told
 // that one has had its turn.
-func (u *Budget) Briefly(now time.Time) {
+func (u *Budget) ShortenPause(now time.Time) {
 	u.Owed, u.pause = min(u.Owed, 1), shortestPause
 	u.Rest = now.Add(u.pause)
 }
@@ -147,7 +147,7 @@ func (u *Budget) Settled(foreign int, now time.Time) {
 	u.Owes(foreign, now)
 	if u.Owed > 0 && !u.unseen {
 		u.longer = min(2*u.pause, LongestPause)
-		u.Unused, u.Calm, u.takers = now, now.Add(calmPauses*u.pause), u.taken
+		u.Unused, u.QuietUntil, u.takers = now, now.Add(calmPauses*u.pause), u.taken
 	}
 	u.Owed = 0
 }

@@ -168,7 +168,7 @@ func TestAPauseForNobodyInSightTeachesNothing(t *testing.T) {
 		}
 		u.Settled(0, now)
 	}
-	if u.longer != 0 || !u.Calm.IsZero() {
+	if u.longer != 0 || !u.QuietUntil.IsZero() {
 		t.Errorf("then pauses of %v", u.longer)
 	}
 }
@@ -340,12 +340,12 @@ func TestABriefDebtIsOneShortPause(t *testing.T) {
 	var u Budget
 	u.Begin(now.Add(-time.Hour), true)
 	u.Yield(3, 0, now, now)
-	u.Briefly(now)
+	u.ShortenPause(now)
 	if got := u.Owes(0, now); got != shortestPause || u.Owed != 1 {
 		t.Errorf("owes %d turns, a pause of %v; want 1, %v", u.Owed, got, shortestPause)
 	}
 	u.Owes(1, now)
-	if u.Briefly(now); u.Owed != 0 {
+	if u.ShortenPause(now); u.Owed != 0 {
 		t.Error("owes what was paid")
 	}
 }

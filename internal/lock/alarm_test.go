@@ -12,7 +12,7 @@ import (
 // rang, and must not take it for one that is still to ring.
 func TestAnAlarmThatHasRungIsSetAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &waiter{Waiter: gate.NewWaiter[*term]()}
+		w := &ticket{Ticket: gate.NewTicket[*term]()}
 		start := time.Now()
 		woken := func(at time.Duration) {
 			t.Helper()

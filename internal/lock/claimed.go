@@ -52,7 +52,7 @@ func (t *term) claim() (all claim.Claim, held bool) {
 
 // liveLocked says whether the hold is live, and changes nothing if it is over.
 func liveLocked(h *Hold, now time.Time) bool {
-	return h.err == nil && !h.apart && h.t.lease.Left(now) > 0 && h.own.over(now) == ""
+	return h.err == nil && !h.detached && h.t.lease.Left(now) > 0 && h.own.over(now) == ""
 }
 
 // owned adds who has the hold, if it is live.

@@ -22,7 +22,7 @@ type wait struct {
 }
 
 // wait returns what the caller leaves where it waits.
-func (p *waitParams) wait(ctx context.Context) wait {
+func (p *waiter) wait(ctx context.Context) wait {
 	return wait{claim.Wait{Ctx: ctx, Since: p.start, Until: p.until, Site: p.at}, p.lock}
 }
 
@@ -34,26 +34,26 @@ func (w *wait) add(list *claim.List, owner string) (more bool) {
 	return list.Wait(claim.Claim{Name: w.l.key, Kind: w.l.what(), Mode: w.l.kind.mode, Owner: owner}, &w.Wait)
 }
 
-// An inside is the wait of whoever is inside a gate and has to wait there, to take a term.
-type inside struct {
+// An takingWait is the wait of whoever is takingWait a gate and has to wait there, to take a term.
+type takingWait struct {
 	wait
 
 	t *term
 }
 
-// shows lets those see who ask that the caller, which is inside the gate, has to wait to take t.
-func (p *waitParams) shows(ctx context.Context, e *entry, t *term) {
+// publish lets those see who ask that the caller, which is inside the gate, has to wait to take t.
+func (p *waiter) publish(ctx context.Context, e *entry, t *term) {
 	if p.lock == nil || (p.shown != nil && p.shown.t == t) {
 		return
 	}
-	p.shown = &inside{p.wait(ctx), t}
+	p.shown = &takingWait{p.wait(ctx), t}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.waits = p.shown
 }
 
-// hides is the end of shows. The entry may be another's meanwhile.
-func (e *entry) hides(w *inside) {
+// retract is the end of shows. The entry may be another's meanwhile.
+func (e *entry) retract(w *takingWait) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.waits == w {
@@ -61,22 +61,22 @@ func (e *entry) hides(w *inside) {
 	}
 }
 
-// apart are the callers that wait for a lock where no entry knows of them.
-type apart struct {
+// unplaced are the callers that wait for a lock where no entry knows of them.
+type unplaced struct {
 	mu   sync.Mutex
-	line queue.Line[*lonely]
+	line queue.Line[*unplacedWait]
 }
 
-// A lonely caller is one of them.
-type lonely struct {
+// A unplacedWait caller is one of them.
+type unplacedWait struct {
 	wait
 
-	place queue.Place[*lonely]
+	place queue.Place[*unplacedWait]
 }
 
-// shows lets those see who ask that somebody waits, until over is called.
-func (a *apart) shows(w wait) (over func()) {
-	x := &lonely{wait: w}
+// publish lets those see who ask that somebody waits, until over is called.
+func (a *unplaced) publish(w wait) (over func()) {
+	x := &unplacedWait{wait: w}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.line.Push(&x.place, x, false)
@@ -90,7 +90,7 @@ func (a *apart) shows(w wait) (over func()) {
 // Shows lets those see who ask that a caller has waited for the lock since then, until over is
 // called. It is for callers that want several locks, and wait for none of them now.
 func Shows(ctx context.Context, l *Spec, since time.Time, o *Params) (over func()) {
-	return l.locks.table.apart.shows(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
+	return l.locks.table.unplaced.publish(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
 }
 
 // Claims tells what callers of this client hold and wait for: each thing as it is when it is
@@ -109,9 +109,9 @@ func (c *Locks) Claims(yield claim.Yield) {
 			return
 		}
 	}
-	a := &c.table.apart
+	a := &c.table.unplaced
 	a.mu.Lock()
-	inLine(&a.line, &list, func(x *lonely) *wait { return &x.wait })
+	inLine(&a.line, &list, func(x *unplacedWait) *wait { return &x.wait })
 	a.mu.Unlock()
 	list.Tell(yield)
 }
@@ -121,7 +121,7 @@ func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 	e.mu.Lock()
 	t, w := e.cur, e.waits
 	if g := e.forming; g != nil {
-		inLine(&g.members, list, func(m *groupMember) *wait { return &m.wait })
+		inLine(&g.members, list, func(m *reader) *wait { return &m.wait })
 	}
 	e.mu.Unlock()
 	if !list.Tell(yield) || !queued(&e.gate, list, yield) {
@@ -148,7 +148,7 @@ func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 // queued tells of those who are queued at a gate.
 func queued(g *gate.Gate[*term], list *claim.List, yield claim.Yield) (more bool) {
 	others := g.Look(func(who any) bool {
-		w, ok := who.(*waiter)
+		w, ok := who.(*ticket)
 		return !ok || w.wait.add(list, "")
 	})
 	list.Others(others)

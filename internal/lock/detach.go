@@ -29,11 +29,11 @@ var (
 func (h *Hold) Detach() error {
 	t := h.t
 	h.lock(time.Now())
-	if err := h.undetachableLocked(); err != nil || h.apart {
+	if err := h.undetachableLocked(); err != nil || h.detached {
 		t.mu.Unlock()
 		return err
 	}
-	h.apart = true
+	h.detached = true
 	t.removeLocked(h, nil)
 	t.state, t.err, t.inside, t.count = termOver, holdctx.ErrDetached, false, 0
 	observer := h.observer
@@ -58,7 +58,7 @@ func (h *Hold) undetachableLocked() error {
 	switch {
 	case h.err != nil:
 		return h.err
-	case h.apart:
+	case h.detached:
 	case t.lock.kind.renew != lua.LockRenew:
 		return errDetachShared
 	case h.several:
@@ -75,7 +75,7 @@ func (h *Hold) undetachableLocked() error {
 func (h *Hold) unenterable() error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
-	if h.err == nil && h.apart {
+	if h.err == nil && h.detached {
 		return fmt.Errorf("%w, and the context descends from that hold of lock %q; acquire with a context that does not descend from it", holdctx.ErrDetached, h.Name())
 	}
 	return h.err

@@ -13,10 +13,10 @@ import (
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/puppet"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -46,7 +46,7 @@ func world(t *testing.T, f func(t *testing.T, c *Locks, p *puppet.Puppet)) {
 		clock := renew.NewClock(s.Go, dropped.GiveUp)
 		s.Answered = clock.Answered
 		c := New(Options{
-			Server: s, Clock: clock, Blind: &handoff.Blind{Server: s}, Dropped: &dropped, Twins: &twins.Names{},
+			Server: s, Clock: clock, Unseen: &handoff.UnseenPauses{Server: s}, Dropped: &dropped, Twins: &nameclash.Names{},
 			ID: self, Watchdog: watchdog, SlowWait: time.Second, HandOff: true,
 			Agreed: Agreed{Codec: "StringCodec"},
 			Errors: Errors{

@@ -57,7 +57,7 @@ func (e *entry) put() {
 		e.mu.Lock()
 		e.cur, e.seen, e.waits = nil, seen{}, nil
 		e.mu.Unlock()
-		e.trouble = request.Trouble{}
+		e.refused = request.Refusals{}
 		ls.pool.Put(e)
 	}
 }
@@ -92,10 +92,10 @@ func (e *entry) pass(t *term) (taken bool) {
 // what is owed for it. That is kept for a while: the next caller that wants the lock is to know.
 func (e *entry) depart(t *term, n, foreign int) {
 	now := time.Now()
-	if !t.member && (n > 0 || t.c.Blind.Yields(t.lock.channel, e.budget.Reign, now)) {
+	if !t.member && (n > 0 || t.c.Unseen.Yields(t.lock.channel, e.budget.HeldSince, now)) {
 		e.budget.Yield(max(0, n), foreign, now, now)
 		if t.lock.writers != "" {
-			e.budget.Briefly(now)
+			e.budget.ShortenPause(now)
 		}
 		e.keep()
 	} else if n == 0 && !t.member {
@@ -121,9 +121,9 @@ func (e *entry) forget(t *term, began bool) {
 func (e *entry) readmit() { e.reopen() }
 
 func (e *entry) pace(now time.Time) time.Duration {
-	return min(max(handoff.QuantumMax, e.budget.Calm.Sub(now)), handoff.LongestPause)
+	return min(max(handoff.QuantumMax, e.budget.QuietUntil.Sub(now)), handoff.LongestPause)
 }
 
 func (e *entry) notices() *notify.Listener { return &e.news }
 
-func (e *entry) refusals() *request.Trouble { return &e.trouble }
+func (e *entry) refusals() *request.Refusals { return &e.refused }

@@ -15,10 +15,10 @@ type env struct {
 	watchdogMs string
 	seq        atomic.Uint64 // of terms
 
-	aftermath *worker.Queue // of losses: what has to be done when the contexts have ended
-	lapsed    lapsed
-	detached  detached
-	renewals  map[*script.Script]*renew.Kind // how leases are renewed with a script
+	lossWork *worker.Queue // of losses: what has to be done when the contexts have ended
+	lapsed   lapsed
+	detached detached
+	renewals map[*script.Script]*renew.Kind // how leases are renewed with a script
 
 	// quit releases the id of a lock whose kind gathers, together with others. t is its term, which has a share of its home
 	// for that; nil: it is an orphan's.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -19,7 +19,7 @@ import (
 // asked for it.
 func (c *Locks) Fair(key string) Spec {
 	l := c.Plain(key)
-	l.kind, l.twin = fair, twins.Queues
+	l.kind, l.twin = fair, nameclash.Queues
 	l.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
 	return l
 }
@@ -56,17 +56,17 @@ func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, erro
 		return nil, request.ErrClosed
 	}
 	defer c.table.part()
-	p := newWaitParams(l, &o)
+	p := newWaiter(l, &o)
 	h, err := c.standInQueue(ctx, l, &o, &p)
 	return p.end(h, err)
 }
 
-// A fairWaiter is a caller that waits in a fair lock's queue.
-type fairWaiter struct {
+// A queuer is a caller that waits in a fair lock's queue.
+type queuer struct {
 	c     *Locks
 	l     *Spec
 	o     *Params
-	p     *waitParams
+	p     *waiter
 	start time.Time
 
 	e      *entry    // its own
@@ -91,13 +91,13 @@ type answer struct {
 // standInQueue gets a fair lock for a caller that does not have it already. However it
 // ends without a hold, the queue is left, or will be as soon as it is known what
 // became of a request in flight.
-func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitParams) (*Hold, error) {
-	through, err := p.comeIn(ctx, l, o)
+func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waiter) (*Hold, error) {
+	through, err := p.enterLocal(ctx, l, o)
 	if err != nil {
 		return nil, err
 	}
 	defer through()
-	q := &fairWaiter{c: c, l: l, o: o, p: p, start: time.Now()}
+	q := &queuer{c: c, l: l, o: o, p: p, start: time.Now()}
 	q.arrive()
 	for {
 		given := q.given()
@@ -129,7 +129,7 @@ func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waitPar
 }
 
 // arrive makes a place for the caller that it has not asked for yet.
-func (q *fairWaiter) arrive() {
+func (q *queuer) arrive() {
 	var e *entry
 	if !q.o.Try {
 		e = q.c.table.takeSpare(q.l.key, nil)
@@ -157,7 +157,7 @@ func newNonce() string {
 
 // ask asks for the lock, or for a place in the queue. It returns no answer if
 // the lock is the caller's. first is called when an attempt has failed.
-func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
+func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 	t, enqueue := q.t, "0"
 	if !q.o.Try {
 		t.markQueued()
@@ -187,7 +187,7 @@ func (q *fairWaiter) ask(ctx context.Context, first func()) (*answer, error) {
 
 // stay has the caller's client heard, for its place in the queue, while no request for the lock is run: while a slot moves, the
 // server refuses each that has keys at two nodes, or one that is not there.
-func (q *fairWaiter) stay(ctx context.Context, req *request.Call) {
+func (q *queuer) stay(ctx context.Context, req *request.Call) {
 	last := q.asked
 	if q.heard.After(last) {
 		last = q.heard
@@ -208,7 +208,7 @@ func (q *fairWaiter) stay(ctx context.Context, req *request.Call) {
 // answer, which said that it was still waiting, and for as long as a waiter may be
 // silent after that request. To a waiter that was put there again, the message may be an
 // old one, and only says that it is time to ask.
-func (q *fairWaiter) given() bool {
+func (q *queuer) given() bool {
 	if !q.e.own.given.Swap(false) || q.again {
 		return false
 	}
@@ -218,7 +218,7 @@ func (q *fairWaiter) given() bool {
 
 // begin begins the term that has been taken, or given. It returns neither a
 // hold nor an error if the caller has to line up again.
-func (q *fairWaiter) begin(ctx context.Context, given bool) (h *Hold, err error) {
+func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 	now := time.Now()
 	trusted := given || q.t.trusted(ctx, q.o.Until, now)
 	if trusted {
@@ -242,13 +242,13 @@ func (q *fairWaiter) begin(ctx context.Context, given bool) (h *Hold, err error)
 
 // leave gives up the caller's place. One script leaves the queue and releases: what undoes a
 // take undoes a place.
-func (q *fairWaiter) leave() {
-	q.t.forgo()
+func (q *queuer) leave() {
+	q.t.discard()
 	q.t.leave()
 }
 
 // note draws conclusions from an answer.
-func (q *fairWaiter) note(a *answer) {
+func (q *queuer) note(a *answer) {
 	q.p.seen = sawAt(q.asked, a.owner, a.ttl)
 	if a.fresh && q.queued {
 		q.c.Events.Requeued(q.l.Name(), q.t.id, time.Since(q.start))
@@ -272,17 +272,17 @@ func (q *fairWaiter) note(a *answer) {
 // came late has put it there, or a failover brought it back. Unlike a hold, a place has no end while its client lives: all behind it
 // would wait for ever. A hold that was detached has no place in a queue. But one that was detached since the server was asked may have
 // had one then: the next answer will tell.
-func (q *fairWaiter) reapPlace(id string) {
+func (q *queuer) reapPlace(id string) {
 	if wireClient(id) == q.c.ID && !q.c.table.known(q.l.key, id) && !q.c.lapsed.has(id) && !q.c.detached.since(q.asked) {
 		q.c.Server.Go(func() { q.c.reap(q.l, id) })
 	}
 }
 
 // wait waits until it is time to ask again.
-func (q *fairWaiter) wait(ctx context.Context, a *answer) error {
+func (q *queuer) wait(ctx context.Context, a *answer) error {
 	e := q.e
 	q.c.Events.Refused(a.owner)
-	q.p.shows(ctx, e, q.t)
+	q.p.publish(ctx, e, q.t)
 	q.l.hear(e)
 	if q.quick > quickTries {
 		q.quick = 0

@@ -19,8 +19,8 @@ import (
 // They share a local queue only, at which one at a time asks for a place, so that
 // they stand in the queue in the order in which they came.
 
-// fairWaiters are what a client knows of its callers of fair locks.
-type fairWaiters struct {
+// queuers are what a client knows of its callers of fair locks.
+type queuers struct {
 	own         queue.Registry[string, *entry]      // entries of one waiter each, by its owner id
 	localQueues queue.Registry[string, *localQueue] // by lock name
 
@@ -162,9 +162,9 @@ func (ls *table) ownOf(name, owner string) []*entry {
 	return ls.own.Select(func(e *entry) bool { return e.name == name }) // a holder's may have changed
 }
 
-// comeIn waits until the callers before this one have their places. through lets
+// enterLocal waits until the callers before this one have their places. through lets
 // the next one in, and may be called more than once.
-func (p *waitParams) comeIn(ctx context.Context, l *Spec, o *Params) (through func(), err error) {
+func (p *waiter) enterLocal(ctx context.Context, l *Spec, o *Params) (through func(), err error) {
 	ls := &p.c.table
 	e := ls.localQueues.Get(l.key, func() *localQueue { return &localQueue{} })
 	in, err := p.pass(ctx, e, o)
@@ -188,7 +188,7 @@ func (p *waitParams) comeIn(ctx context.Context, l *Spec, o *Params) (through fu
 // pass waits at the local queue, and says whether the caller is inside. One that
 // does not wait for the lock does not wait there either: somebody is about to
 // take the lock, or to line up for it.
-func (p *waitParams) pass(ctx context.Context, e *localQueue, o *Params) (in bool, err error) {
+func (p *waiter) pass(ctx context.Context, e *localQueue, o *Params) (in bool, err error) {
 	if o.Try {
 		if e.gate.TryEnter() {
 			return true, nil
@@ -207,9 +207,9 @@ func (p *waitParams) pass(ctx context.Context, e *localQueue, o *Params) (in boo
 	return in, err
 }
 
-// A quitter is an owner id that leaves a fair lock's queue, or gives back the lock that
+// A leaver is an owner id that leaves a fair lock's queue, or gives back the lock that
 // nobody wants any more.
-type quitter struct {
+type leaver struct {
 	id string
 	t  *term // whose id it is, unless it is an orphan
 }
@@ -220,7 +220,7 @@ const mostQuit = 1000
 
 // leaveQueue is quit of a client.
 func (c *Locks) leaveQueue(l *Spec, id string, t *term) {
-	c.quitters.Add(l.key, quitter{id, t}, func(all []quitter) {
+	c.leavers.Add(l.key, leaver{id, t}, func(all []leaver) {
 		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: fairForcing(l), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {
 			o.Args = append(o.Args, x.id)

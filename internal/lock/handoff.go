@@ -17,7 +17,7 @@ import (
 // On failure the gate has been left, or will be.
 func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Hold, error) {
 	if l.kind.transfer != old.lock.kind.transfer {
-		if old.retire() { // the caller is to read what was held to write
+		if old.endForMove() { // the caller is to read what was held to write
 			_ = old.sendRelease()
 		}
 		return nil, nil
@@ -31,7 +31,7 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Ho
 	if fresh && !turn && alike && same && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
 		return old.adopt(ctx, o, now), nil
 	}
-	if !old.retire() {
+	if !old.endForMove() {
 		return nil, nil
 	}
 	m := move{c: c, old: old, t: e.newTerm(l, o)}
@@ -97,7 +97,7 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 			e.listen(t.c, t.lock.channel)
 		}
 	}
-	t.forgo()
+	t.discard()
 	return nil, nil
 }
 
@@ -119,7 +119,7 @@ func (m move) transfer(ctx context.Context, o *Params) (*Hold, error) {
 	case reply.Int > 0:
 		return m.done(ctx, &q, reply.Int, o), nil
 	}
-	t.forgo()
+	t.discard()
 	return nil, nil
 }
 

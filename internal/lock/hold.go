@@ -36,10 +36,10 @@ type Hold struct {
 
 // A phase is how far a hold has come. It is guarded by term.mu.
 type phase struct {
-	forming bool // one of several that are not all there yet: nobody works under it
-	lapsed  bool // it ended by a window, and counts until it is released
-	told    bool // the holder has been told of the loss by Release
-	apart   bool // it has been detached: see detach.go
+	forming      bool // one of several that are not all there yet: nobody works under it
+	lapsed       bool // it ended by a window, and counts until it is released
+	lossReported bool // the holder has been told of the loss by Release
+	detached     bool // it has been detached: see detach.go
 }
 
 // An origin is how a hold was acquired.
@@ -222,17 +222,17 @@ func (h *Hold) Release(ctx context.Context) error {
 	h.lock(now)
 	if h.err != nil {
 		err := h.err
-		if h.told {
+		if h.lossReported {
 			err = holdctx.ErrReleased
 		}
-		h.told = true
+		h.lossReported = true
 		after := h.stoppedLocked()
 		t.mu.Unlock()
 		after()
 		return err
 	}
-	h.told = true
-	if h.apart {
+	h.lossReported = true
+	if h.detached {
 		h.err = holdctx.ErrReleased
 		h.end.End(h.err)
 		t.mu.Unlock()
@@ -360,7 +360,7 @@ func (h *Hold) SetNote(text string) error {
 	switch {
 	case h.err != nil:
 		return h.err
-	case h.apart: // nobody can be told
+	case h.detached: // nobody can be told
 		return holdctx.ErrDetached
 	}
 	h.note = &text

@@ -18,7 +18,7 @@ type home interface {
 	readmit()                         // has readers that wait join the current term, if it lets them
 	pace(now time.Time) time.Duration // how often readers ask whether others wait
 	notices() *notify.Listener        // of releases of the lock
-	refusals() *request.Trouble       // of the server, to those who take the lock
+	refusals() *request.Refusals      // of the server, to those who take the lock
 }
 
 // leave lets the next caller in with nothing, and gives back the share that whoever was inside had.

@@ -14,26 +14,26 @@ import (
 func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, outer *Hold) (*Hold, error) {
 	n := sc.enter(l)
 	defer sc.leave(l)
-	p := newWaitParams(l, o)
+	p := newWaiter(l, o)
 	select {
 	case <-n.slot:
 	default:
 		if o.Try {
-			return nil, p.asBusy(request.ErrWaitOver)
+			return nil, p.giveUpError(request.ErrWaitOver)
 		}
-		over := c.table.apart.shows(p.wait(ctx))
-		w := request.Waiting{Key: p.key, Asks: &n.trouble, Since: o.Since, Until: p.until, Stop: c.Server.Done}
+		over := c.table.unplaced.publish(p.wait(ctx))
+		w := request.Waiting{Key: p.key, Asks: &n.refusals, Since: o.Since, Until: p.until, Stop: c.Server.Done}
 		_, err := request.Wait(ctx, c.Server, &w, n.slot)
 		if over(); err != nil {
-			return nil, p.asBusy(err)
+			return nil, p.giveUpError(err)
 		}
 	}
 	defer func() { n.slot <- struct{}{} }()
-	o.scope, o.asks = sc, &n.trouble
+	o.scope, o.asks = sc, &n.refusals
 	if t := n.t.Load(); t != nil {
 		h, err := t.joinScope(ctx, l, o)
 		if !errors.Is(err, errNotNested) {
-			return h, p.asBusy(err)
+			return h, p.giveUpError(err)
 		}
 	}
 	var h *Hold
@@ -55,11 +55,11 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 	case outer.reads && l.kind.stops:
 		return nil, writeInRead(l.Name())
 	case outer.reads:
-		p := waitParams{c: c, key: outer.t.lock.key}
+		p := waiter{c: c, key: outer.t.lock.key}
 		h, err := outer.joinNested(ctx, o)
 		return p.nested(outer, h, err)
 	}
-	p := newWaitParams(l, o)
+	p := newWaiter(l, o)
 	p.owner, p.ttl = outer.t.id, max(0, outer.t.lease.Left(p.start))
 	if err := p.amongSiblings(ctx, outer, o); err != nil {
 		return nil, err
@@ -69,24 +69,24 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 }
 
 // nested returns a hold in outer that has begun, or says why it could not.
-func (p *waitParams) nested(outer, h *Hold, err error) (*Hold, error) {
+func (p *waiter) nested(outer, h *Hold, err error) (*Hold, error) {
 	if err == nil {
 		return h, nil
 	}
 	if over := outer.unenterable(); over != nil {
 		return nil, over
 	}
-	return nil, p.asBusy(err)
+	return nil, p.giveUpError(err)
 }
 
 // amongSiblings waits until it is the caller's turn to nest in outer.
-func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) error {
+func (p *waiter) amongSiblings(ctx context.Context, outer *Hold, o *Params) error {
 	g := outer.siblings()
 	switch {
 	case g.TryEnter():
 		return nil
 	case o.Try:
-		return p.asBusy(request.ErrWaitOver)
+		return p.giveUpError(request.ErrWaitOver)
 	}
 	o.asks.Over()
 	_, in, err := p.lineUp(ctx, g, outer.End().Done(), nil, func(waited time.Duration) {
@@ -101,5 +101,5 @@ func (p *waitParams) amongSiblings(ctx context.Context, outer *Hold, o *Params) 
 	if over := outer.unenterable(); over != nil {
 		return over
 	}
-	return p.asBusy(err)
+	return p.giveUpError(err)
 }

@@ -26,7 +26,7 @@ type inquiry struct {
 
 // due returns when the holder is to be asked; zero: not, or not any more. It is first called when the caller has
 // to wait: one that does not wait pays nothing.
-func (q *inquiry) due(ctx context.Context, p *waitParams) time.Time {
+func (q *inquiry) due(ctx context.Context, p *waiter) time.Time {
 	if q.planned || q.never || p.lock == nil || p.lock.kind.pause != nil {
 		return q.at
 	}
@@ -43,7 +43,7 @@ func (q *inquiry) due(ctx context.Context, p *waitParams) time.Time {
 }
 
 // inquire has the client asked that has the lock, as far as the caller, or those before it, have seen.
-func (p *waitParams) inquire(e *entry) {
+func (p *waiter) inquire(e *entry) {
 	p.inquiry.at = time.Time{}
 	if owner := cmp.Or(p.owner, e.lastSeen().owner); owner != "" && !wire.Kept(owner) {
 		p.c.Events.Inquire(p.key, owner)
@@ -51,7 +51,7 @@ func (p *waitParams) inquire(e *entry) {
 }
 
 // rings has w woken when the holder is to be asked, or has it asked if that is now.
-func (p *waitParams) rings(ctx context.Context, w *waiter, now time.Time) {
+func (p *waiter) rings(ctx context.Context, w *ticket, now time.Time) {
 	e := p.ahead.entry
 	if e == nil || e.space == queueSpace { // there nobody knows whose lock it is
 		return
@@ -66,7 +66,7 @@ func (p *waitParams) rings(ctx context.Context, w *waiter, now time.Time) {
 }
 
 // pause waits for d or for news, and says whether there was news.
-func (p *waitParams) pause(ctx context.Context, e *entry, d time.Duration) (woken bool, err error) {
+func (p *waiter) pause(ctx context.Context, e *entry, d time.Duration) (woken bool, err error) {
 	if at := p.inquiry.due(ctx, p); !at.IsZero() {
 		before := max(time.Until(at), 0)
 		switch {
@@ -84,16 +84,16 @@ func (p *waitParams) pause(ctx context.Context, e *entry, d time.Duration) (woke
 	return request.Pause(ctx, p.c.Server.Done, e.news.Wake(), p.until, d)
 }
 
-// await waits until a group is decided, as request.Wait does.
-func (g *readerGroup) await(ctx context.Context, p *waitParams, w request.Waiting, decided <-chan struct{}) error {
+// await waits until a group is tried, as request.Wait does.
+func (g *readerGroup) await(ctx context.Context, p *waiter, w request.Waiting, tried <-chan struct{}) error {
 	if at := p.inquiry.due(ctx, p); !at.IsZero() {
 		first := w
 		first.Until = at
-		if _, err := request.Wait(ctx, p.c.Server, &first, decided); !errors.Is(err, request.ErrWaitOver) {
+		if _, err := request.Wait(ctx, p.c.Server, &first, tried); !errors.Is(err, request.ErrWaitOver) {
 			return err
 		}
 		p.inquire(g.entry)
 	}
-	_, err := request.Wait(ctx, p.c.Server, &w, decided)
+	_, err := request.Wait(ctx, p.c.Server, &w, tried)
 	return err
 }

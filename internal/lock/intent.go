@@ -22,7 +22,7 @@ type writerIntent struct {
 
 // announce tells others that the caller, which is inside the gate, waits to write, if the
 // lock gives writers precedence.
-func (p *waitParams) announce(ctx context.Context, l *Spec) {
+func (p *waiter) announce(ctx context.Context, l *Spec) {
 	if !l.kind.stops || l.writers == "" {
 		return
 	}

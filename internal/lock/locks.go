@@ -20,15 +20,15 @@ import (
 type Locks struct {
 	env
 
-	table    table
-	quitters *queue.Gather[quitter] // of fair locks
-	waiters  sync.Pool              // of *waiter
+	table   table
+	leavers *queue.Gather[leaver] // of fair locks
+	waiters sync.Pool             // of *waiter
 }
 
 // New returns the locks of a client.
 func New(o Options) *Locks {
 	c := &Locks{env: env{Options: o, watchdogMs: wire.Millis(o.Watchdog), renewals: make(map[*script.Script]*renew.Kind)}}
-	c.aftermath, c.quit = worker.NewQueue(0, nil), c.leaveQueue
+	c.lossWork, c.quit = worker.NewQueue(0, nil), c.leaveQueue
 	c.table.c = c
 	for _, k := range kinds {
 		if s := k.renew; c.renewals[s] == nil {
@@ -38,7 +38,7 @@ func New(o Options) *Locks {
 			c.table.spaces = append(c.table.spaces, k.space)
 		}
 	}
-	c.quitters = queue.NewGather[quitter](mostQuit, o.Server.Go)
+	c.leavers = queue.NewGather[leaver](mostQuit, o.Server.Go)
 	return c
 }
 

@@ -22,7 +22,7 @@ func (t *term) Expired() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, after := t.loseLocked(holdctx.Expired); after != nil {
-		t.c.aftermath.Add(after)
+		t.c.lossWork.Add(after)
 	}
 }
 
@@ -61,24 +61,24 @@ func (t *term) loseLocked(reason holdctx.Reason) (was bool, after func()) {
 		for _, h := range ended {
 			h.lapsed = true
 		}
-		t.unfreed += len(ended)
+		t.lapsedHolds += len(ended)
 	} else {
-		t.unfreed = 0 // there is nothing left to free
+		t.lapsedHolds = 0 // there is nothing left to free
 	}
 	if !inside {
 		t.home.retain() // before whoever is to get the term can see that it is over
 	}
-	lapsed, longest, now := t.unfreed > 0, max(t.length, t.longest), time.Now()
+	lapsed, longest, now := t.lapsedHolds > 0, max(t.length, t.longest), time.Now()
 	return true, func() {
 		if lapsed {
 			t.c.lapsed.add(t.id, longest, false)
 		}
-		t.bury(reason, err, now, ended, inside, lapsed)
+		t.afterLoss(reason, err, now, ended, inside, lapsed)
 	}
 }
 
-// bury does what follows from a loss.
-func (t *term) bury(reason holdctx.Reason, err error, at time.Time, ended []*Hold, inside, lapsed bool) {
+// afterLoss does what follows from a loss.
+func (t *term) afterLoss(reason holdctx.Reason, err error, at time.Time, ended []*Hold, inside, lapsed bool) {
 	t.c.Clock.Remove(&t.lease)
 	t.home.forget(t, true)
 	if inside {

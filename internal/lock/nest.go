@@ -18,11 +18,11 @@ type nesting struct {
 
 // A nest is what a term knows of its holds. It is guarded by term.mu.
 type nest struct {
-	holds   *Hold         // the live ones, linked by Hold.next
-	count   int           // holds that are live or being entered
-	watched int           // of the live ones, how many the watchdog keeps
-	keep    time.Duration // the longest lease that it is to renew one of them for
-	unfreed int           // so many holds have ended by a window, and count until they are released
+	holds       *Hold         // the live ones, linked by Hold.next
+	count       int           // holds that are live or being entered
+	watched     int           // of the live ones, how many the watchdog keeps
+	keep        time.Duration // the longest lease that it is to renew one of them for
+	lapsedHolds int           // so many holds have ended by a window, and count until they are released
 }
 
 // keepLess has the others kept for no longer than they ask for, and for least, now that the hold that asked for most has

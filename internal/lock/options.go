@@ -8,18 +8,18 @@ import (
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/twins"
 )
 
 // Options is what Locks need.
 type Options struct {
 	Server  *request.Server
 	Clock   *renew.Clock
-	Blind   *handoff.Blind
+	Unseen  *handoff.UnseenPauses
 	Dropped *holdctx.Dropped
-	Twins   *twins.Names
+	Twins   *nameclash.Names
 
 	ID         string        // of the client: the first part of its owner ids
 	ServerName string        // of the Redis, where several locks of one name are acquired together
@@ -101,5 +101,5 @@ type Params struct {
 	scope *scope // of WithOwner, if there is one
 	// asks is what the server refuses to the callers of the scope that wait for this one. While this
 	// one waits itself it asks nothing. So where a wait begins, what has become of its requests is over.
-	asks *request.Trouble
+	asks *request.Refusals
 }

@@ -33,7 +33,7 @@ type Place struct {
 func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, err error) {
 	c := q.lock.locks
 	e := c.table.queues.Get(q.lock.entry, func() *entry { return &entry{ls: &c.table, entryKey: q.lock.entry} })
-	p := newWaitParams(q.lock, o)
+	p := newWaiter(q.lock, o)
 	p.silent = q.silent
 	p.refused = func(error) bool { waited = true; return true }
 	if !e.gate.TryEnter() {
@@ -44,8 +44,8 @@ func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, er
 	return &Place{entry: e}, waited, nil
 }
 
-// Trouble is where the caller notes for those behind it that so few servers answer that nobody can have the locks.
-func (p *Place) Trouble() *request.Trouble { return &p.entry.trouble }
+// Refusals is where the caller notes for those behind it that so few servers answer that nobody can have the locks.
+func (p *Place) Refusals() *request.Refusals { return &p.entry.refused }
 
 // Show tells those who wait by whom they are kept waiting, until Leave.
 func (p *Place) Show(h *Hold) {

@@ -23,28 +23,28 @@ import (
 // A readerGroup is readers who wait together. Its members are those who do; when the
 // last one leaves, the group does.
 type readerGroup struct {
-	l       *Spec
-	entry   *entry
-	o       Params
-	ctx     context.Context //nolint:containedctx // ends when the last member has left
-	cancel  context.CancelCauseFunc
-	decided chan struct{} // closed when done is, or before: when the lock was found not to be free at once
-	done    chan struct{} // closed when t or err is set
+	l      *Spec
+	entry  *entry
+	o      Params
+	ctx    context.Context //nolint:containedctx // ends when the last member has left
+	cancel context.CancelCauseFunc
+	tried  chan struct{} // closed when done is, or before: when the lock was found not to be free at once
+	done   chan struct{} // closed when t or err is set
 
-	members queue.Line[*groupMember] // guarded by entry.mu
-	why     error                    // the same: why the lock was not free when the group last tried
-	busy    bool                     // decided is closed; belongs to the group's job
+	members queue.Line[*reader] // guarded by entry.mu
+	why     error               // the same: why the lock was not free when the group last tried
+	busy    bool                // tried is closed; belongs to the group's job
 
 	t   *term // each member has a place in it
 	err error
 }
 
-// A groupMember is a reader that waits in a group.
-type groupMember struct {
+// A reader is a reader that waits in a group.
+type reader struct {
 	wait
 
 	group *readerGroup
-	place queue.Place[*groupMember]
+	place queue.Place[*reader]
 }
 
 var (
@@ -54,7 +54,7 @@ var (
 
 // acquireRead gets the lock to read for a caller that does not have it already.
 func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := newWaitParams(l, &o)
+	p := newWaiter(l, &o)
 	e := c.table.get(l)
 	defer e.put()
 	for {
@@ -67,8 +67,8 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 			err := m.group.err
 			switch t = m.group.t; {
 			case errors.Is(err, errRejoin) && e.inVain(p.start, p.until):
-				p.behind(e)
-				return nil, p.asBusy(request.ErrWaitOver)
+				p.noteHolder(e)
+				return nil, p.giveUpError(request.ErrWaitOver)
 			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
 				continue
 			case request.Outlasted(err) && c.Server.Patient(o.Since): // of others
@@ -83,18 +83,18 @@ func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, erro
 			h.passed = joined
 			return h, nil
 		case !errors.Is(err, errRejoin):
-			return nil, p.asBusy(err)
+			return nil, p.giveUpError(err)
 		case c.Server.Closed():
 			return nil, request.ErrClosed
 		case o.Try:
-			return nil, p.asBusy(request.ErrWaitOver)
+			return nil, p.giveUpError(request.ErrWaitOver)
 		}
 	}
 }
 
 // joinOrForm returns a term in which the caller has a place now, or what it is in the
 // group that it is a member of.
-func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term, *groupMember) {
+func (p *waiter) joinOrForm(ctx context.Context, e *entry, o *Params) (*term, *reader) {
 	c, l, now := p.c, p.lock, time.Now()
 	e.mu.Lock()
 	if t := e.cur; t != nil {
@@ -110,12 +110,12 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 	g := e.forming
 	fresh := g == nil
 	if fresh {
-		g = &readerGroup{l: l, entry: e, o: *o, decided: make(chan struct{}), done: make(chan struct{})}
+		g = &readerGroup{l: l, entry: e, o: *o, tried: make(chan struct{}), done: make(chan struct{})}
 		g.o.Try, g.o.Until, g.o.scope, g.o.asks, g.o.Member = false, time.Time{}, nil, nil, false // that is one's own
 		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		e.forming = g
 	}
-	m := &groupMember{group: g}
+	m := &reader{group: g}
 	if !o.Try {
 		m.wait = p.wait(ctx)
 	}
@@ -131,14 +131,14 @@ func (p *waitParams) joinOrForm(ctx context.Context, e *entry, o *Params) (*term
 // run gets the lock for the group.
 func (g *readerGroup) run() {
 	c := g.l.locks
-	p := waitParams{c: c, key: g.l.key, start: time.Now(), refused: func(why error) (waits bool) {
+	p := waiter{c: c, key: g.l.key, start: time.Now(), refused: func(why error) (waits bool) {
 		g.entry.mu.Lock()
 		g.why = why
 		waits = g.members.Len() > g.members.Tries()
 		g.entry.mu.Unlock()
 		if !g.busy {
 			g.busy = true
-			close(g.decided)
+			close(g.tried)
 		}
 		return waits
 	}}
@@ -196,7 +196,7 @@ func (g *readerGroup) tell(h *Hold, err error) {
 func (g *readerGroup) finished() {
 	close(g.done)
 	if !g.busy {
-		close(g.decided)
+		close(g.tried)
 	}
 }
 
@@ -216,11 +216,11 @@ func (g *readerGroup) leaveEntry() {
 
 // awaitGroup waits until the group has the lock, in a term in which the caller has a place
 // then, or cannot have it. An error is the end of the caller's own waiting.
-func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, o *Params) error {
+func (p *waiter) awaitGroup(ctx context.Context, m *reader, o *Params) error {
 	g := m.group
 	end := g.done
 	if o.Try {
-		end = g.decided
+		end = g.tried
 	}
 	o.asks.Over()
 	w := p.waiting(g.entry, o)
@@ -236,13 +236,13 @@ func (p *waitParams) awaitGroup(ctx context.Context, m *groupMember, o *Params) 
 			return nil
 		}
 	}
-	p.behind(g.entry)
+	p.noteHolder(g.entry)
 	m.leave()
-	return p.asBusy(err)
+	return p.giveUpError(err)
 }
 
 // leave takes a member out, who may just have been given a place.
-func (m *groupMember) leave() {
+func (m *reader) leave() {
 	g := m.group
 	e := g.entry
 	e.mu.Lock()
@@ -305,9 +305,9 @@ func (e *entry) reopen() {
 	}
 }
 
-// enterSide lines up at the gate. Readers of this process see it if somebody
+// enterCounted lines up at the gate. Readers of this process see it if somebody
 // waits to write.
-func (p *waitParams) enterSide(ctx context.Context, e *entry, l *Spec, o *Params) (*term, error) {
+func (p *waiter) enterCounted(ctx context.Context, e *entry, l *Spec, o *Params) (*term, error) {
 	if !l.kind.stops {
 		return p.enter(ctx, e, o)
 	}

@@ -117,7 +117,7 @@ func (e *ownEnd) Node() string { return "" }
 // Expired implements renew.Holder.
 func (e *ownEnd) Expired() {
 	if after := e.h.expire(time.Now()); after != nil {
-		e.h.t.c.aftermath.Add(after)
+		e.h.t.c.lossWork.Add(after)
 	}
 }
 
@@ -137,14 +137,14 @@ func (h *Hold) expire(now time.Time) (after func()) {
 	case reason == "": // extended at the last moment
 		t.c.Clock.Add(&h.own.Lease, false)
 		return nil
-	case t.count == t.unfreed+1:
+	case t.count == t.lapsedHolds+1:
 		_, after = t.loseLocked(reason) // with its last hold
 		return after
 	}
 	err := t.lostError(reason)
 	t.removeLocked(h, err)
 	h.lapsed = true
-	t.unfreed++
+	t.lapsedHolds++
 	t.watchLocked()
 	return func() {
 		h.lost(err, now)
@@ -159,7 +159,7 @@ func (h *Hold) stoppedLocked() (after func()) {
 		return func() {}
 	}
 	h.lapsed = false
-	t.unfreed--
+	t.lapsedHolds--
 	switch {
 	case t.state == termLive:
 		left := t.dropLocked(h.reads)
@@ -167,7 +167,7 @@ func (h *Hold) stoppedLocked() (after func()) {
 			h.closed()
 			t.dropped(left)
 		}
-	case t.unfreed == 0:
+	case t.lapsedHolds == 0:
 		return func() { t.c.Server.Go(t.freeLapsed) }
 	}
 	return func() {}

@@ -37,7 +37,7 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*H
 		r.Keys = t.keysLocked()
 		t.mu.Unlock()
 	}
-	r.Stop, r.Until, r.Since, r.Acks, r.Trouble = t.c.Server.Done, o.Until, o.Since, t.c.Server.Acks.Holds, o.asks
+	r.Stop, r.Until, r.Since, r.Acks, r.Refusals = t.c.Server.Done, o.Until, o.Since, t.c.Server.Acks.Holds, o.asks
 	err = t.prolong(ctx, &r, o.Lease)
 	if err != nil {
 		t.mu.Lock()

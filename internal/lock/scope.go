@@ -91,10 +91,10 @@ type nestKey struct {
 
 // A scopeNest is a scope's term of one lock.
 type scopeNest struct {
-	slot    chan struct{}        // has one value, unless an acquisition of the scope has it
-	t       atomic.Pointer[term] // set by who has the slot; may be over
-	callers int                  // who have the slot, or want it; guarded by scope.mu
-	trouble request.Trouble      // of whoever has the slot
+	slot     chan struct{}        // has one value, unless an acquisition of the scope has it
+	t        atomic.Pointer[term] // set by who has the slot; may be over
+	callers  int                  // who have the slot, or want it; guarded by scope.mu
+	refusals request.Refusals     // of whoever has the slot
 }
 
 // enter returns the scope's nest of a lock. A caller that enters has to leave.

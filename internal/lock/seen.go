@@ -33,7 +33,7 @@ func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
 }
 
 // inVain says whether the caller waits less long than the lock stays.
-func (p *waitParams) inVain() bool { return !p.until.IsZero() && p.until.Before(p.free) }
+func (p *waiter) inVain() bool { return !p.until.IsZero() && p.until.Before(p.free) }
 
 // inVain says whether the lock stays for longer than a caller waits that has come at that time, and has others before it.
 // What they knew before it came may not be so any more: somebody may have freed the lock. Then whoever is inside the gate is

@@ -21,7 +21,7 @@ func spinPause(t *term, tries int) time.Duration {
 	answered := false
 	defer func() {
 		if !answered {
-			t.forgo()
+			t.discard()
 			t.leave()
 		}
 	}()

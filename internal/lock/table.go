@@ -27,14 +27,14 @@ type entry struct {
 	own     *ownPlace // of the only waiter; nil: the entry is shared
 	gate    gate.Gate[*term]
 	news    notify.Listener
-	writers int32           // of a read-write lock: how many are in line to write; guarded by mu
-	budget  handoff.Budget  // belongs to whoever is inside the gate
-	trouble request.Trouble // of whoever is inside
+	writers int32            // of a read-write lock: how many are in line to write; guarded by mu
+	budget  handoff.Budget   // belongs to whoever is inside the gate
+	refused request.Refusals // of whoever is inside
 
-	mu    sync.Mutex // guards what follows
-	cur   *term      // of whoever is inside: live, or about to be
-	seen  seen       // with somebody else
-	waits *inside    // whoever is inside, if it has to wait
+	mu    sync.Mutex  // guards what follows
+	cur   *term       // of whoever is inside: live, or about to be
+	seen  seen        // with somebody else
+	waits *takingWait // whoever is inside, if it has to wait
 
 	// Of a read-write lock: see readers.go.
 	forming *readerGroup // those who wait to read
@@ -42,12 +42,12 @@ type entry struct {
 
 // A table is a client's entries.
 type table struct {
-	c       *Locks
-	entries queue.Registry[entryKey, *entry]
-	queues  queue.Registry[entryKey, *entry] // those of a Queue
-	spaces  []string                         // of all kinds
-	apart   apart                            // those who wait in no entry
-	fairWaiters
+	c        *Locks
+	entries  queue.Registry[entryKey, *entry]
+	queues   queue.Registry[entryKey, *entry] // those of a Queue
+	spaces   []string                         // of all kinds
+	unplaced unplaced                         // those who wait in no entry
+	queuers
 	// Entries come and go with every uncontended acquisition.
 	pool sync.Pool
 }

@@ -107,7 +107,7 @@ func judge(o *request.Call, reply driver.Reply, err error, ts ...*term) error {
 func abandon(o *request.Call, ts ...*term) {
 	leave := func() {
 		for _, t := range ts {
-			t.forgo()
+			t.discard()
 			t.leave()
 		}
 	}
@@ -135,7 +135,7 @@ func passOn(t *term) {
 	now := time.Now()
 	live, passable := t.startPassing(now)
 	if !live {
-		t.forgo()
+		t.discard()
 		t.leave()
 		return
 	}
@@ -164,7 +164,7 @@ func (e *entry) start(ctx context.Context, t *term, o *Params, fresh bool) (h *H
 		h = t.begin(ctx, o, now)
 	}
 	if h == nil {
-		t.forgo()
+		t.discard()
 	}
 	return h, trusted
 }

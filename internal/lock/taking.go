@@ -20,9 +20,9 @@ import (
 func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
 	o := t.op(s, args)
 	o.Stop, o.Until, o.Since, o.Acks, o.Patient = t.c.Server.Done, p.Until, p.Since, t.c.Server.Acks.Holds, true
-	o.Trouble = t.home.refusals()
+	o.Refusals = t.home.refusals()
 	if p.asks != nil {
-		o.Trouble = request.Troubles([]*request.Trouble{o.Trouble, p.asks})
+		o.Refusals = request.AllRefusals([]*request.Refusals{o.Refusals, p.asks})
 	}
 	if t.lock.taking != nil {
 		o.Keys = t.lock.taking
@@ -91,9 +91,9 @@ func (c *env) renewLocks(s *script.Script, batch []*renew.Lease) {
 	}
 }
 
-// retire ends a term that is to move to another id, and says whether it was
+// endForMove ends a term that is to move to another id, and says whether it was
 // still live.
-func (t *term) retire() bool {
+func (t *term) endForMove() bool {
 	t.c.Clock.Remove(&t.lease)
 	t.home.forget(t, true)
 	t.mu.Lock()

@@ -348,7 +348,7 @@ func (t *term) Close() {
 		return
 	}
 	ended := t.endLocked(request.ErrClosed)
-	works := t.unfreed > 0 || slices.ContainsFunc(ended, func(h *Hold) bool { return !h.forming })
+	works := t.lapsedHolds > 0 || slices.ContainsFunc(ended, func(h *Hold) bool { return !h.forming })
 	t.mu.Unlock()
 	for _, h := range ended {
 		holdctx.Tell(h.observer, holdctx.EndClosed, nil)
@@ -378,9 +378,9 @@ func (h *Hold) refuse() {
 	})
 }
 
-// forgo gives up a term that never began. If it was taken or put into a queue,
+// discard gives up a term that never began. If it was taken or put into a queue,
 // or a request of it may still be executed, its id is released.
-func (t *term) forgo() {
+func (t *term) discard() {
 	t.home.forget(t, false)
 	t.mu.Lock()
 	t.state = termOver

@@ -47,24 +47,24 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 	}
 	o := ts[0].op(locks[0].kind.joint, make([]string, 1, len(ts)+1))
 	o.Keys, o.Args[0] = make([]string, len(ts)), ts[0].args[0]
-	var asks []*request.Trouble
+	var asks []*request.Refusals
 	for i, t := range ts {
 		o.Keys[i] = t.lock.key
 		o.Args = append(o.Args, t.id)
 		asks = append(asks, t.home.refusals())
 	}
-	o.Trouble = request.Troubles(asks)
+	o.Refusals = request.AllRefusals(asks)
 	o.Stop, o.Until, o.Since, o.Acks = c.Server.Done, p.Until, p.Since, c.Server.Acks.Holds
 	reply, err := o.Run(ctx)
 	err = judge(&o, reply, err, ts...)
-	w := waitParams{c: c, key: locks[0].key}
+	w := waiter{c: c, key: locks[0].key}
 	switch {
 	case err != nil:
 		abandon(&o, ts...)
 		if driver.Failure(err).Code == "CROSSSLOT" {
 			return nil, nil, nil
 		}
-		return nil, nil, w.asBusy(err)
+		return nil, nil, w.giveUpError(err)
 	case reply.Kind == driver.ReplyInt:
 		holds, err := beginAll(ctx, ts, p, &o)
 		return holds, nil, err
@@ -89,14 +89,14 @@ func enterAll(locks []*Spec, p *Params) []*term {
 		if !e.gate.TryEnter() {
 			e.put()
 		} else if t := e.newTerm(l, &each); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
-			t.forgo()
+			t.discard()
 			t.leave()
 		} else {
 			ts = append(ts, t)
 			continue
 		}
 		for _, t := range ts {
-			t.forgo()
+			t.discard()
 			t.leave()
 		}
 		return nil

@@ -21,12 +21,12 @@ import (
 // acquireAlone gets a lock that one at a time has for a caller that does not have it
 // already.
 func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := newWaitParams(l, &o)
+	p := newWaiter(l, &o)
 	e := c.table.get(l)
 	var passed *term
 	var err error
 	if !e.gate.TryEnter() {
-		if passed, err = p.enterSide(ctx, e, l, &o); err != nil {
+		if passed, err = p.enterCounted(ctx, e, l, &o); err != nil {
 			return nil, err
 		}
 	}
@@ -44,15 +44,15 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 		p.intent.over()
 	}
 	if p.shown != nil {
-		e.hides(p.shown)
+		e.retract(p.shown)
 	}
 	return p.end(h, err)
 }
 
 // end tells the caller how it went.
-func (p *waitParams) end(h *Hold, err error) (*Hold, error) {
+func (p *waiter) end(h *Hold, err error) (*Hold, error) {
 	if err != nil {
-		return nil, p.asBusy(err)
+		return nil, p.giveUpError(err)
 	}
 	if p.c.Server.Closed() {
 		// Close came while the request was in flight. Nobody works under this
@@ -65,15 +65,15 @@ func (p *waitParams) end(h *Hold, err error) (*Hold, error) {
 
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
-func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *waitParams) (*Hold, error) {
+func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *waiter) (*Hold, error) {
 	t := e.newTerm(l, o)
 	var late request.Lateness
 	var slowest time.Duration // of the tries of who spins
 	tries := 0
 	for {
 		if e.budget.Owed > 0 {
-			if err := p.payOwed(ctx, e, t, o.Try); err != nil {
-				t.forgo()
+			if err := p.yieldOwed(ctx, e, t, o.Try); err != nil {
+				t.discard()
 				e.leave()
 				return nil, err
 			}
@@ -109,7 +109,7 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 		case o.Try, p.inVain():
 			err = request.ErrWaitOver
 		case l.kind.pause != nil:
-			p.shows(ctx, e, t)
+			p.publish(ctx, e, t)
 			d := l.kind.pause(t, tries)
 			slowest = max(slowest, time.Since(q.Sent))
 			if last := time.Until(o.Until) - 2*slowest - time.Millisecond; !o.Until.IsZero() && last > 0 {
@@ -120,21 +120,21 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 			if p.notNow(request.ErrWaitOver) {
 				c.Events.Refused(owner)
 			}
-			p.shows(ctx, e, t)
+			p.publish(ctx, e, t)
 			e.listen(&c.env, l.channel)
 			p.announce(ctx, l)
 			err = p.sleep(ctx, e, ttl)
 		}
 		if err != nil {
-			t.forgo()
+			t.discard()
 			e.leave()
 			return nil, err
 		}
 	}
 }
 
-// waitParams says how long a caller waits.
-type waitParams struct {
+// waiter says how long a caller waits.
+type waiter struct {
 	c     *Locks
 	start time.Time // since when,
 	until time.Time // and until when; zero: as long as its context lasts
@@ -150,7 +150,7 @@ type waitParams struct {
 	// What is shown to those who ask who waits: see claims.go.
 	lock  *Spec         // nil: it waits for others, who are shown themselves
 	at    callsite.Site // where it was asked for
-	shown *inside       // nil until the caller has to wait inside the gate
+	shown *takingWait   // nil until the caller has to wait inside the gate
 
 	intent  *writerIntent // what was announced; nil: nothing
 	inquiry inquiry       // about the holder
@@ -165,9 +165,9 @@ type ahead struct {
 	entry *entry // at whose gate the caller waits behind them; nil: at none
 }
 
-// newWaitParams begins the waiting of a caller, unless that is a part of a longer one.
-func newWaitParams(l *Spec, o *Params) waitParams {
-	p := waitParams{c: l.locks, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}}
+// newWaiter begins the waiting of a caller, unless that is a part of a longer one.
+func newWaiter(l *Spec, o *Params) waiter {
+	p := waiter{c: l.locks, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}}
 	if o.Since.IsZero() {
 		o.Since = p.start
 	}
@@ -175,11 +175,11 @@ func newWaitParams(l *Spec, o *Params) waitParams {
 }
 
 // notNow says that the caller would have to wait, and returns whether anybody does.
-func (p *waitParams) notNow(why error) bool { return p.refused == nil || p.refused(why) }
+func (p *waiter) notNow(why error) bool { return p.refused == nil || p.refused(why) }
 
-// asBusy turns the end of the caller's waiting into a *BusyError, unless the server does not
+// giveUpError turns the end of the caller's waiting into a *BusyError, unless the server does not
 // even say whether anybody has the lock. Other errors stay what they are.
-func (p *waitParams) asBusy(err error) error {
+func (p *waiter) giveUpError(err error) error {
 	s := p.seen
 	switch {
 	case p.owner != "":
@@ -200,7 +200,7 @@ func (p *waitParams) asBusy(err error) error {
 
 // enter lines up at the gate of an entry that somebody is in. It returns what the caller
 // was let in with: a term that is passed on, or nil. On failure the entry has been left.
-func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, error) {
+func (p *waiter) enter(ctx context.Context, e *entry, o *Params) (*term, error) {
 	var passed *term
 	in, err := false, request.ErrWaitOver
 	if !o.Try {
@@ -219,7 +219,7 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 		}
 		return passed, nil
 	}
-	p.behind(e)
+	p.noteHolder(e)
 	switch {
 	case !in:
 		e.put()
@@ -228,18 +228,18 @@ func (p *waitParams) enter(ctx context.Context, e *entry, o *Params) (*term, err
 	default:
 		passed.dropped(nobody)
 	}
-	return nil, p.asBusy(err)
+	return nil, p.giveUpError(err)
 }
 
-// behind notes what is known of the lock by those before the caller, which leaves.
-func (p *waitParams) behind(e *entry) {
+// noteHolder notes what is known of the lock by those before the caller, which leaves.
+func (p *waiter) noteHolder(e *entry) {
 	p.seen = e.lastSeen()
-	p.denied = e.trouble.Why()
+	p.denied = e.refused.Why()
 }
 
 // waiting says how a caller waits for those in e to ask the server, or to release what they have.
-func (p *waitParams) waiting(e *entry, o *Params) request.Waiting {
-	w := request.Waiting{Key: p.key, Asks: &e.trouble, Since: o.Since, Until: p.until, Stop: p.c.Server.Done, Held: e}
+func (p *waiter) waiting(e *entry, o *Params) request.Waiting {
+	w := request.Waiting{Key: p.key, Asks: &e.refused, Since: o.Since, Until: p.until, Stop: p.c.Server.Done, Held: e}
 	if e.space == queueSpace { // of several servers
 		w.Key = ""
 	}
@@ -249,17 +249,17 @@ func (p *waitParams) waiting(e *entry, o *Params) request.Waiting {
 // lineUp waits at a gate, until over is closed, or the server does not answer those that are before the caller, if these
 // are not nil. It returns what the caller was let in with. If it fails, in says whether the caller is inside nevertheless:
 // it was let in while it gave up.
-func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) (passed *term, in bool, err error) {
-	w, ok := p.c.waiters.Get().(*waiter)
+func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) (passed *term, in bool, err error) {
+	w, ok := p.c.waiters.Get().(*ticket)
 	if !ok {
-		w = &waiter{Waiter: gate.NewWaiter[*term]()}
+		w = &ticket{Ticket: gate.NewTicket[*term]()}
 		w.Who = w
 	}
 	w.wait = p.wait(ctx)
-	if in = g.Enter(w.Waiter); !in {
+	if in = g.Enter(w.Ticket); !in {
 		p.notNow(request.ErrWaitOver)
 		err = p.await(ctx, w, over, before, slow)
-		if in = err == nil || !g.Cancel(w.Waiter); in {
+		if in = err == nil || !g.Cancel(w.Ticket); in {
 			passed = w.Take()
 		}
 	}
@@ -268,12 +268,12 @@ func (p *waitParams) lineUp(ctx context.Context, g *gate.Gate[*term], over <-cha
 	return passed, in, err
 }
 
-// A waiter is a place in a gate's queue, and an alarm that wakes who waits there. Most
+// A ticket is a place in a gate's queue, and an alarm that wakes who waits there. Most
 // who wait are let in long before it would ring. So it stays set for whoever has the
 // place next, who sets it again only to an earlier time, or after it has rung: to set a
 // timer and to stop it for each of them took a tenth of a hand-off's time.
-type waiter struct {
-	*gate.Waiter[*term]
+type ticket struct {
+	*gate.Ticket[*term]
 	wait // guarded by the gate
 
 	alarm *time.Timer
@@ -285,7 +285,7 @@ type waiter struct {
 const longestAlarm = 10 * time.Second
 
 // wakeAt has w woken at that time, or before it.
-func (w *waiter) wakeAt(at, now time.Time) {
+func (w *ticket) wakeAt(at, now time.Time) {
 	if w.alarm != nil && !w.rang.Load() && !at.Before(w.rings) {
 		return
 	}
@@ -305,7 +305,7 @@ func (w *waiter) wakeAt(at, now time.Time) {
 // await waits until w is let in. slow is called once after Options.SlowWait. Close wakes
 // who waits at the gate of an entry, which over is nil for: a channel that all listen to
 // costs every hand-off time.
-func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) error {
+func (p *waiter) await(ctx context.Context, w *ticket, over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) error {
 	warn, until := p.c.SlowWait, p.until
 	if !p.order.IsZero() {
 		until = p.order
@@ -362,14 +362,14 @@ func (p *waitParams) await(ctx context.Context, w *waiter, over <-chan struct{},
 }
 
 // waitOver says whether a wait until then is over, or is in vain.
-func (p *waitParams) waitOver(until, now time.Time) bool {
+func (p *waiter) waitOver(until, now time.Time) bool {
 	return !until.IsZero() && (!now.Before(until) || p.ahead.entry != nil && p.ahead.entry.inVain(p.start, until))
 }
 
-// payOwed waits until this process owes nobody a turn, or has waited for long
+// yieldOwed waits until this process owes nobody a turn, or has waited for long
 // enough to see whether the turns are being taken. A caller that does not wait
 // does not take another's turn either.
-func (p *waitParams) payOwed(ctx context.Context, e *entry, t *term, once bool) error {
+func (p *waiter) yieldOwed(ctx context.Context, e *entry, t *term, once bool) error {
 	for e.budget.Owed > 0 {
 		d := e.budget.Owes(e.news.Foreign(), time.Now())
 		if d == 0 {
@@ -380,7 +380,7 @@ func (p *waitParams) payOwed(ctx context.Context, e *entry, t *term, once bool) 
 			return why
 		}
 		p.notNow(why)
-		p.shows(ctx, e, t)
+		p.publish(ctx, e, t)
 		if t.lock.listens() {
 			e.listen(t.c, t.lock.channel)
 		}
@@ -392,7 +392,7 @@ func (p *waitParams) payOwed(ctx context.Context, e *entry, t *term, once bool) 
 }
 
 // sleep waits until it is time to try again for a lock that is busy for ttl.
-func (p *waitParams) sleep(ctx context.Context, e *entry, ttl time.Duration) error {
+func (p *waiter) sleep(ctx context.Context, e *entry, ttl time.Duration) error {
 	d := request.Jittered(request.LongestPause)
 	if ttl >= 0 {
 		d = min(d, ttl+time.Millisecond)

@@ -100,21 +100,21 @@ func (g *Hold) watchLocked(h *lock.Hold) {
 	g.stops = append(g.stops, context.AfterFunc(end, func() {
 		if h.Err() == nil { // its client is shut down: it can still be released, or lost
 			g.cancel(context.Cause(end))
-			h.Observe(look{g})
+			h.Observe(recheck{g})
 			return
 		}
 		_ = g.Err()
 	}))
 }
 
-// A look has a hold look around when a member ends whose context has ended before.
-type look struct{ g *Hold }
+// A recheck has a hold recheck around when a member ends whose context has ended before.
+type recheck struct{ g *Hold }
 
 // Released implements holdctx.Observer.
-func (l look) Released(holdctx.End, time.Time, error) { _ = l.g.Err() }
+func (l recheck) Released(holdctx.End, time.Time, error) { _ = l.g.Err() }
 
 // Ended implements holdctx.Observer.
-func (l look) Ended(holdctx.End, time.Time, error) { _ = l.g.Err() }
+func (l recheck) Ended(holdctx.End, time.Time, error) { _ = l.g.Err() }
 
 // begin makes the hold live, unless some of its holds have ended already, or are about to: Close frees
 // those under which nobody works. A Close that comes now waits until it is decided whether somebody will.

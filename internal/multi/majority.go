@@ -114,9 +114,9 @@ func (q *acquisition) most(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &request.Trouble{}
+	x := &request.Refusals{}
 	if place != nil {
-		x = place.Trouble()
+		x = place.Refusals()
 	}
 	g, err := q.rounds(ctx, x)
 	switch {
@@ -130,7 +130,7 @@ func (q *acquisition) most(ctx context.Context) (*Hold, error) {
 }
 
 // rounds tries until there is a majority. x notes when none answers: for those behind this caller, too.
-func (q *acquisition) rounds(ctx context.Context, x *request.Trouble) (*Hold, error) {
+func (q *acquisition) rounds(ctx context.Context, x *request.Refusals) (*Hold, error) {
 	var before result
 	over := func() {}
 	defer func() { over() }()

@@ -171,7 +171,7 @@ func (q *countedQueue) acquire(ctx context.Context, want countedWant, once bool,
 	left := false
 	err = q.Await(w, func(why error) error {
 		left = true
-		return request.During(all.Server.NoAnswer(q.Keys[0], &q.Trouble), why)
+		return request.During(all.Server.NoAnswer(q.Keys[0], &q.Refusals), why)
 	})
 	switch {
 	case left:
@@ -219,11 +219,11 @@ func (q *countedQueue) release(ctx context.Context, n int) (told bool, err error
 		return true, nil
 	}
 	server := q.sem.all.Server
-	answer, err := request.Wait(ctx, server, &request.Waiting{Key: q.Keys[0], Asks: &q.Trouble, Since: time.Now()}, r.told)
+	answer, err := request.Wait(ctx, server, &request.Waiting{Key: q.Keys[0], Asks: &q.Refusals, Since: time.Now()}, r.told)
 	if err == nil {
 		return true, answer
 	}
-	err = request.During(server.NoAnswer(q.Keys[0], &q.Trouble), err)
+	err = request.During(server.NoAnswer(q.Keys[0], &q.Refusals), err)
 	q.Lock()
 	defer q.Unlock()
 	select {

@@ -108,7 +108,7 @@ func (q *countedQueue) send(x *exchange) {
 		args = append(args, strconv.Itoa(n))
 	}
 	o := q.session.Call(lua.SemaphoreExchange, q.sem.keys, args)
-	o.Trouble, o.Acks = &q.Trouble, q.Server.Acks.Holds
+	o.Refusals, o.Acks = &q.Refusals, q.Server.Acks.Holds
 	if x.hand.n > 0 {
 		q.news.Expect()
 	}
@@ -161,7 +161,7 @@ func (q *countedQueue) setUp() {
 	}
 	for n := q.brought(); n > 0; n = q.brought() {
 		o := q.session.Call(lua.SemaphoreSet, q.sem.keys, []string{q.sem.channel, strconv.Itoa(n), wire.MillisUp(0)})
-		o.Trouble, o.Acks = &q.Trouble, server.Acks.Holds
+		o.Refusals, o.Acks = &q.Refusals, server.Acks.Holds
 		var err error
 		q.session.Deliver(&o, false, func(_ int64, e error) {
 			if err = e; e == nil || request.Outlasted(e) {
@@ -261,7 +261,7 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 	case len(x.wants) == 0:
 		q.redis.heard = true // what we gave
 		q.turns.Free()
-		if q.sem.all.Blind.Yields(q.sem.channel, now.Add(-handoff.Keep), now) {
+		if q.sem.all.Unseen.Yields(q.sem.channel, now.Add(-handoff.Keep), now) {
 			q.turns.Yield(0, x.foreign, x.begun, now)
 			q.sem.all.counted.keep(q)
 		}

@@ -129,8 +129,8 @@ func newIDs(n int) []string {
 
 // TrySet gives the semaphore n permits, if it has not been given any before. How its request fares is noted for others
 // that wait for it, unless asks is nil.
-func (s *Expirable) TrySet(ctx context.Context, n int, asks *request.Trouble) (set bool, err error) {
-	answer, err := s.send(ctx, request.Count{Script: lua.ExpirableTrySet, Keys: s.keys, Args: []string{s.channel, strconv.Itoa(n)}, Trouble: asks})
+func (s *Expirable) TrySet(ctx context.Context, n int, asks *request.Refusals) (set bool, err error) {
+	answer, err := s.send(ctx, request.Count{Script: lua.ExpirableTrySet, Keys: s.keys, Args: []string{s.channel, strconv.Itoa(n)}, Refusals: asks})
 	return answer == 1, err
 }
 

@@ -111,7 +111,7 @@ func (q *expirableQueue) join(w *expirableWaiter) (next time.Duration, err error
 	}
 	if !q.JoinLocked(w, func() { q.sem.all.expirable.all.Retain(q) }) {
 		q.setUp, q.rest, q.reach = false, 0, mostAsked
-		q.Trouble.Over()
+		q.Refusals.Over()
 	}
 	if w.Once && q.rest > 0 {
 		q.Nudge() // it does not wait for a rest to end
@@ -128,9 +128,9 @@ func (q *expirableQueue) leaveLocked(w *expirableWaiter, why error) error {
 		}
 		q.blocked = q.blocked && q.Line.First() != w
 	}
-	silence := q.Trouble.Why()
+	silence := q.Refusals.Why()
 	if w.Want.next == 0 {
-		silence = q.Server.NoAnswer(q.Keys[0], &q.Trouble)
+		silence = q.Server.NoAnswer(q.Keys[0], &q.Refusals)
 	}
 	return request.During(silence, why)
 }
@@ -191,7 +191,7 @@ func (qs *expirableQueues) released(q *expirableQueue, reply driver.Reply, forei
 		return
 	}
 	n, now := int(reply.List[1].Int), time.Now()
-	if n == 0 && !q.sem.all.Blind.Yields(q.sem.channel, now.Add(-handoff.Keep), now) {
+	if n == 0 && !q.sem.all.Unseen.Yields(q.sem.channel, now.Add(-handoff.Keep), now) {
 		q.unowedLocked(now)
 		return
 	}

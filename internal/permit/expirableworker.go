@@ -122,7 +122,7 @@ func (q *expirableQueue) request(batch []*expirableWaiter) request.Call {
 	}
 	return request.Call{
 		Server: all.Server, Script: lua.ExpirableTake, Keys: q.sem.keys, Args: args,
-		Lease: lease, Stop: all.Server.Over, Single: true, Acks: all.Server.Acks.Holds, Trouble: &q.Trouble,
+		Lease: lease, Stop: all.Server.Over, Single: true, Acks: all.Server.Acks.Holds, Refusals: &q.Refusals,
 	}
 }
 
@@ -238,7 +238,7 @@ func (q *expirableQueue) giveFirstLocked() bool {
 	}
 	for w := q.bringerLocked(); w != nil && !q.setUp; w = q.bringerLocked() {
 		q.Unlock()
-		done, err := q.sem.TrySet(context.WithoutCancel(w.Ctx), w.Want.Permits, &q.Trouble)
+		done, err := q.sem.TrySet(context.WithoutCancel(w.Ctx), w.Want.Permits, &q.Refusals)
 		q.Lock()
 		if err == nil {
 			q.setUp = !done // once more without permits it is a semaphore that cannot be used

@@ -20,7 +20,7 @@ func dropped(ps []*Permit) {
 		var live []*Permit
 		for _, p := range ps {
 			p.mu.Lock()
-			if p.err == nil && !p.apart {
+			if p.err == nil && !p.detached {
 				live = append(live, p)
 			}
 			p.mu.Unlock()

@@ -27,13 +27,13 @@ type Permit struct {
 	site      callsite.Site
 	since     time.Time
 
-	mu    sync.Mutex     // guards what follows
-	err   error          // why it is over; nil while it is live
-	lost  holdctx.Reason // and if it was lost, how
-	told  bool           // the holder has been told of the loss by Release
-	apart bool           // Detach was called: it is over here when it is released here, and not before
-	note  string         // what its holder says that it is for
-	stop  holdctx.Lazy   // what Context is made of
+	mu       sync.Mutex     // guards what follows
+	err      error          // why it is over; nil while it is live
+	lost     holdctx.Reason // and if it was lost, how
+	told     bool           // the holder has been told of the loss by Release
+	detached bool           // Detach was called: it is over here when it is released here, and not before
+	note     string         // what its holder says that it is for
+	stop     holdctx.Lazy   // what Context is made of
 
 	observer holdctx.Observer // of its end; nil: there is none, or it has been told
 }
@@ -79,7 +79,7 @@ func (p *Permit) Value(key any) any {
 		}
 	case holdctx.Doubt:
 		p.mu.Lock()
-		apart := p.apart
+		apart := p.detached
 		p.mu.Unlock()
 		if !apart {
 			p.sem.all.Clock.Check(&p.lease)
@@ -113,7 +113,7 @@ func (p *Permit) Detach() error {
 	}
 	p.mu.Lock()
 	err := p.err
-	p.apart = err == nil
+	p.detached = err == nil
 	p.mu.Unlock()
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (p *Permit) SetNote(text string) error {
 	switch {
 	case p.err != nil:
 		return p.err
-	case p.apart: // nobody can be told
+	case p.detached: // nobody can be told
 		return holdctx.ErrDetached
 	}
 	p.note = text
@@ -191,7 +191,7 @@ func (p *Permit) over() error {
 // not lost.
 func (p *Permit) end(err error, how holdctx.Reason) bool {
 	p.mu.Lock()
-	if p.err != nil || (p.apart && err != holdctx.ErrReleased) { //nolint:errorlint // the value itself
+	if p.err != nil || (p.detached && err != holdctx.ErrReleased) { //nolint:errorlint // the value itself
 		p.mu.Unlock()
 		return false
 	}
@@ -268,10 +268,10 @@ func (p *Permit) Dropped() { dropped([]*Permit{p}) }
 
 // An ending is what became of a permit when its holder let go of it.
 type ending struct {
-	live   bool  // it was, until then
-	apart  bool  // and had been detached
-	lapsed bool  // it was not, because its time was over, and this is the first to tell its holder
-	err    error // why it was not
+	live     bool  // it was, until then
+	detached bool  // and had been detached
+	lapsed   bool  // it was not, because its time was over, and this is the first to tell its holder
+	err      error // why it was not
 }
 
 // letGo ends the permit for its holder.
@@ -280,7 +280,7 @@ func (p *Permit) letGo() ending {
 	live := p.end(holdctx.ErrReleased, "")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := ending{live: live, apart: p.apart, lapsed: !p.told && p.lost.Lapsed(), err: p.err}
+	e := ending{live: live, detached: p.detached, lapsed: !p.told && p.lost.Lapsed(), err: p.err}
 	if p.told {
 		e.err = holdctx.ErrReleased
 	}
@@ -296,7 +296,7 @@ func (p *Permit) Release(ctx context.Context) error {
 	defer live.releasing(-1)
 	e := p.letGo()
 	switch {
-	case e.live && e.apart:
+	case e.live && e.detached:
 		return p.releaseApart(ctx)
 	case e.live:
 		return p.sem.giveUp(ctx, []*Permit{p})
@@ -320,7 +320,7 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	p.mu.Lock()
-	apart := p.apart
+	apart := p.detached
 	p.mu.Unlock()
 	if apart {
 		if p.sem.all.Server.Left() {

@@ -32,7 +32,7 @@ type Options struct {
 	Client  string // its UUID, for its sessions
 	Clock   *renew.Clock
 	Dropped *holdctx.Dropped
-	Blind   *handoff.Blind
+	Unseen  *handoff.UnseenPauses
 
 	Local   bool          // what one goroutine releases goes to the next one of the process
 	MaxHold time.Duration // ends a permit that the watchdog keeps; 0: nothing does

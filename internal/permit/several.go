@@ -144,7 +144,7 @@ func (s *Several) letGo() (ours, apart []*Permit, over error) {
 	for _, p := range s.ps {
 		e := p.letGo()
 		switch {
-		case e.live && e.apart:
+		case e.live && e.detached:
 			apart = append(apart, p)
 		case e.live:
 			ours = append(ours, p)

@@ -70,7 +70,7 @@ func (ps *Polls) Wait(ctx context.Context, key, channel string, q Question) erro
 		p.Nudge()
 	}
 	err := p.Await(w, func(why error) error { return why })
-	return request.During(ps.server.NoAnswer(q.Keys[0], &p.Trouble), err)
+	return request.During(ps.server.NoAnswer(q.Keys[0], &p.Refusals), err)
 }
 
 func (p *poll) put() {
@@ -89,7 +89,7 @@ func (p *poll) work() {
 			return
 		}
 		q := batch[0].Want
-		o := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: nobody, Trouble: &p.Trouble}
+		o := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: nobody, Refusals: &p.Refusals}
 		reply, err := o.Run(context.WithoutCancel(batch[0].Ctx))
 		over := false
 		switch {

@@ -33,8 +33,8 @@ func (l *Limiter) Name() string { return l.queues.Server.Name(l.Key) }
 
 // TrySet gives the limiter a rate, unless it has one. How its request fares is noted for others that wait for it, unless
 // asks is nil.
-func (l *Limiter) TrySet(ctx context.Context, r inspect.Rate, asks *request.Trouble) (set bool, err error) {
-	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys, Args: rateArgs(r), Fleeting: true, Trouble: asks})
+func (l *Limiter) TrySet(ctx context.Context, r inspect.Rate, asks *request.Refusals) (set bool, err error) {
+	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys, Args: rateArgs(r), Fleeting: true, Refusals: asks})
 	return answer == 1, err
 }
 

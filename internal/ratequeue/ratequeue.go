@@ -44,7 +44,7 @@ type Want struct {
 
 // A SetUp gives a limiter that has no rate the one that a caller has brought, unless it has one by now. It is nil for
 // those who have brought none. Its requests are noted for all that wait for them.
-type SetUp func(asks *request.Trouble) error
+type SetUp func(asks *request.Refusals) error
 
 // mostAsked is for how many callers one request asks.
 const mostAsked = 256
@@ -144,7 +144,7 @@ func (q *rateQueue) leave(w *waiter, end error) error {
 	if !gaveUp {
 		return end
 	}
-	if silence := q.qs.Server.NoAnswer(q.Keys[0], &q.Trouble); silence != nil && !known {
+	if silence := q.qs.Server.NoAnswer(q.Keys[0], &q.Refusals); silence != nil && !known {
 		return request.During(silence, end)
 	}
 	return err
@@ -171,7 +171,7 @@ func (q *rateQueue) noRate() {
 func (q *rateQueue) setUpLocked() bool {
 	for w := q.bringerLocked(); w != nil && !q.setUp; w = q.bringerLocked() {
 		q.Unlock()
-		err := w.Want.SetUp(&q.Trouble)
+		err := w.Want.SetUp(&q.Refusals)
 		q.Lock()
 		if err == nil {
 			q.setUp = true // once more without a rate it is one that cannot be used, or ends too soon for that
@@ -248,7 +248,7 @@ func (q *rateQueue) ask(first []*waiter) (pause time.Duration) {
 	for _, w := range first {
 		args = append(args, strconv.Itoa(w.Want.N))
 	}
-	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.Keys, Args: args, Lease: server.Length, Stop: server.Over, Trouble: &q.Trouble}
+	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.Keys, Args: args, Lease: server.Length, Stop: server.Over, Refusals: &q.Refusals}
 	for {
 		reply, err := o.Run(context.Background())
 		if err == nil {

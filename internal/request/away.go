@@ -47,7 +47,7 @@ func (x *away) remove(b *batch, heard, left bool) {
 // a member of a RedLock that is farther away than the majority is left each time.
 func (x *away) prompt(ctx context.Context, now time.Time) bool {
 	overdue := x.first.next != &x.first && now.Sub(x.first.next.sent) > promptly
-	if overdue || now.Sub(x.heard) > promptly || now.Sub(x.left) < lull {
+	if overdue || now.Sub(x.heard) > promptly || now.Sub(x.left) < quietAfter {
 		return false
 	}
 	end, ends := ctx.Deadline()

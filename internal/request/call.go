@@ -28,8 +28,8 @@ type Call struct {
 	Acks    bool            // replicas are to acknowledge it
 	Key     string          // of what it is about, if that is not the first of Keys
 
-	Retried func()   // called before each attempt but the first
-	Trouble *Trouble // of those who wait for one another; may be nil
+	Retried  func()    // called before each attempt but the first
+	Refusals *Refusals // of those who wait for one another; may be nil
 
 	Course
 }
@@ -86,8 +86,8 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 		}
 		if err == nil {
 			o.placed()
-			if o.Trouble != nil && (o.Trouble.last.Load() != nil || o.Trouble.also != nil) {
-				o.Trouble.Over()
+			if o.Refusals != nil && (o.Refusals.last.Load() != nil || o.Refusals.also != nil) {
+				o.Refusals.Over()
 			}
 			return reply, nil
 		}
@@ -127,13 +127,13 @@ func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
 func (o *Call) failed(ctx context.Context, err, says error, since time.Time) (end time.Time, final error) {
 	re := driver.Failure(err)
 	o.Unknown = o.Unknown || re.Outcome == driver.Unknown
-	if o.Trouble == nil {
-		o.Trouble = &Trouble{}
+	if o.Refusals == nil {
+		o.Refusals = &Refusals{}
 	}
 	if re.Permanent() { // that is an answer
-		o.Trouble.Over()
+		o.Refusals.Over()
 	} else {
-		o.Trouble.Note(says, o.Sent)
+		o.Refusals.Note(says, o.Sent)
 	}
 	if o.Single || re.Permanent() {
 		return end, fmt.Errorf("redlatch: %w", o.named(ctx, err))
@@ -142,7 +142,7 @@ func (o *Call) failed(ctx context.Context, err, says error, since time.Time) (en
 	if len(o.Keys) > 0 {
 		key = o.Keys[0]
 	}
-	end, outage := o.Server.Look(key, o.Trouble, since, time.Now())
+	end, outage := o.Server.Look(key, o.Refusals, since, time.Now())
 	if outage != nil {
 		return end, &OutageError{Cause: says}
 	}
@@ -222,7 +222,7 @@ func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	var end error
 	select {
 	case <-a.done:
-		switch a.early {
+		switch a.ended {
 		case noAnswer:
 			// It goes on, and nobody waits for it.
 			return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: s.missing(limit)}
@@ -279,7 +279,7 @@ func (o *Call) direct(ctx context.Context, b *batch) (driver.Reply, error) {
 			o.Retried()
 		}
 		o.Pending = o.Server.newAttempt(ctx, o)
-		o.Pending.early = left
+		o.Pending.ended = left
 		s.send(o.Pending)
 	} else if o.Failed == nil {
 		o.Failed = s.late(o.Sent) // there was no connection
@@ -299,7 +299,7 @@ func (o *Call) acked() bool { return o.Acks && !o.Server.Acks.pointless(o.Keys[0
 func (o *Call) answer(a *attempt) (driver.Reply, error) {
 	reply, err := a.request.Reply, a.request.Err
 	o.Short = a.short
-	a.request, a.ctx, a.stop, a.limit, a.early = driver.Request{}, nil, nil, time.Time{}, notEarly
+	a.request, a.ctx, a.stop, a.limit, a.ended = driver.Request{}, nil, nil, time.Time{}, notEarly
 	a.acks, a.key, a.short = 0, "", nil
 	o.Server.attempts.Put(a)
 	return reply, err

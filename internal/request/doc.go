@@ -41,7 +41,7 @@
 //
 // There is one rule for outages, and Look has it: a caller fails when Options.Outage has passed since it came and since
 // the server last owed no answer, whichever is later. A Call looks when an attempt has failed. Callers that wait for
-// others to ask look by themselves, at a gate or in Wait: a Trouble tells them what becomes of those requests.
+// others to ask look by themselves, at a gate or in Wait: Refusals tell them what becomes of those requests.
 //
 // # What is left behind
 //

@@ -11,11 +11,11 @@ import (
 // that for itself, with Look, and nobody fails for another: whoever asks for several callers asks for as long as there
 // are any.
 
-// A Trouble is what has become of the requests that callers send for one another, of whom one at a time asks. The others
-// learn from it that the server gives no answer, or none that helps. Its zero value is none. A nil Trouble notes nothing.
-type Trouble struct {
+// Refusals are what has become of the requests that callers send for one another, of whom one at a time asks. The others
+// learn from it that the server gives no answer, or none that helps. Their zero value is none. Nil Refusals note nothing.
+type Refusals struct {
 	last atomic.Pointer[failure] // nil: there is none
-	also []*Trouble              // of others that the same request is for
+	also []*Refusals             // of others that the same request is for
 }
 
 type failure struct {
@@ -23,11 +23,11 @@ type failure struct {
 	since time.Time // when the first of the attempts was sent that have failed in a row
 }
 
-// Troubles returns what notes the same in several.
-func Troubles(all []*Trouble) *Trouble { return &Trouble{also: all} }
+// AllRefusals returns what notes the same in several.
+func AllRefusals(all []*Refusals) *Refusals { return &Refusals{also: all} }
 
 // Note notes that an attempt has failed that was sent then.
-func (x *Trouble) Note(err error, sent time.Time) {
+func (x *Refusals) Note(err error, sent time.Time) {
 	if x == nil {
 		return
 	}
@@ -41,7 +41,7 @@ func (x *Trouble) Note(err error, sent time.Time) {
 }
 
 // Over notes that the server has answered.
-func (x *Trouble) Over() {
+func (x *Refusals) Over() {
 	if x == nil {
 		return
 	}
@@ -52,12 +52,12 @@ func (x *Trouble) Over() {
 }
 
 // Why returns why the last attempt has failed; nil: it has not.
-func (x *Trouble) Why() error {
+func (x *Refusals) Why() error {
 	_, err := x.failing()
 	return err
 }
 
-func (x *Trouble) failing() (since time.Time, why error) {
+func (x *Refusals) failing() (since time.Time, why error) {
 	if x == nil {
 		return since, nil
 	}
@@ -77,7 +77,7 @@ const soonest = 10 * time.Millisecond
 
 // Look returns when a caller that came at since has to look again, or why it fails now. The key says which server owes it
 // an answer; if it is empty, x alone says whether one is owed. x, which may be nil, is of those that ask for the caller.
-func (s *Server) Look(key string, x *Trouble, since, now time.Time) (again time.Time, err error) {
+func (s *Server) Look(key string, x *Refusals, since, now time.Time) (again time.Time, err error) {
 	from, why := x.failing()
 	if key != "" {
 		if silent, failed := s.senders.at(key).silent(now); !silent.IsZero() && (from.IsZero() || silent.Before(from)) {
@@ -111,7 +111,7 @@ func (s *Server) Look(key string, x *Trouble, since, now time.Time) (again time.
 func (s *sender) silent(now time.Time) (since time.Time, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked.IsZero() || s.count == 0 && now.Sub(s.ended) > lull {
+	if s.asked.IsZero() || s.count == 0 && now.Sub(s.ended) > quietAfter {
 		return since, nil
 	}
 	return s.asked, s.why
@@ -120,7 +120,7 @@ func (s *sender) silent(now time.Time) (since time.Time, why error) {
 // NoAnswer returns why the server of this key does not answer: the last request of those that ask for the caller has
 // failed, or the last one to that server, or one has been in flight for so long that the server is not just slow. nil: it
 // does, or has not been asked for a while. x, which may be nil, is as for Look.
-func (s *Server) NoAnswer(key string, x *Trouble) error {
+func (s *Server) NoAnswer(key string, x *Refusals) error {
 	if why := x.Why(); why != nil {
 		return why
 	}
@@ -135,7 +135,7 @@ func (s *Server) NoAnswer(key string, x *Trouble) error {
 // A Waiting is what a caller waits for that others ask for.
 type Waiting struct {
 	Key   string    // which server they ask: see Server.Look
-	Asks  *Trouble  // how that goes; may be nil
+	Asks  *Refusals // how that goes; may be nil
 	Since time.Time // when the caller came
 	Until time.Time // until when it waits; zero: for as long as its context lasts
 	Stop  <-chan struct{}

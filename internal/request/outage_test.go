@@ -11,7 +11,7 @@ func TestACallersTimeBeginsWhenItComesOrWhenTheServerFallsSilent(t *testing.T) {
 	s := &Server{Options: Options{Outage: 10 * time.Second, Length: 30 * time.Second}}
 	silent, why := time.Now(), errors.New("no memory")
 	for came, want := range map[time.Duration]time.Duration{-time.Hour: 10 * time.Second, 0: 10 * time.Second, 7 * time.Second: 17 * time.Second} {
-		var x Trouble
+		var x Refusals
 		since := silent.Add(came)
 		if again, err := s.Look("", &x, since, silent); err != nil || again != silent.Add(s.Outage) {
 			t.Errorf("nothing has failed: look again at %v, %v", again, err)
@@ -36,21 +36,21 @@ func TestACallersTimeBeginsWhenItComesOrWhenTheServerFallsSilent(t *testing.T) {
 // A caller that waits at one of the locks that another one wants together learns what becomes of that request.
 func TestARequestForSeveralIsNotedForEach(t *testing.T) {
 	why := errors.New("no memory")
-	var a, b Trouble
+	var a, b Refusals
 	now := time.Now()
 	b.Note(why, now.Add(-time.Minute))
-	both := Troubles([]*Trouble{&a, &b})
+	both := AllRefusals([]*Refusals{&a, &b})
 	both.Note(why, now)
 	if since, _ := both.failing(); !since.Equal(now.Add(-time.Minute)) {
 		t.Errorf("what one of them has noted before counts for the request: %v, want a minute before %v", since, now)
 	}
-	for i, x := range []*Trouble{both, &a, &b} {
+	for i, x := range []*Refusals{both, &a, &b} {
 		if !errors.Is(x.Why(), why) {
 			t.Errorf("%d: %v", i, x.Why())
 		}
 	}
 	both.Over()
-	for i, x := range []*Trouble{both, &a, &b} {
+	for i, x := range []*Refusals{both, &a, &b} {
 		if x.Why() != nil {
 			t.Errorf("%d, after the answer: %v", i, x.Why())
 		}

@@ -44,7 +44,7 @@ func (o *Call) choose(ctx context.Context) error {
 
 // probe asks the server which kind of Pub/Sub scripts can use.
 func (o *Call) probe(ctx context.Context) error {
-	probe := Call{Server: o.Server, Script: lua.PubSubProbe, Keys: o.Keys[:1], Lease: o.Lease, Stop: o.Stop, Until: o.Until, Since: o.Since, Single: o.Single, Trouble: o.Trouble}
+	probe := Call{Server: o.Server, Script: lua.PubSubProbe, Keys: o.Keys[:1], Lease: o.Lease, Stop: o.Stop, Until: o.Until, Since: o.Since, Single: o.Single, Refusals: o.Refusals}
 	reply, err := probe.Send(ctx)
 	if err != nil {
 		o.Sent, o.Left, o.Failed = probe.Sent, probe.Left, probe.Failed

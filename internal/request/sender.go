@@ -59,12 +59,12 @@ const (
 	fullBatch = 16
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
-	// silence is how long a request may be in flight, without any answer, before the server is
+	// slowAfter is how long a request may be in flight, without any answer, before the server is
 	// more than slow: callers that leave say so.
-	silence = 100 * time.Millisecond
-	// lull is for how long nothing is asked until the server is no longer taken to be as silent as
+	slowAfter = 100 * time.Millisecond
+	// quietAfter is for how long nothing is asked until the server is no longer taken to be as silent as
 	// it was last. A call that goes on pauses for less.
-	lull = 3 * time.Second
+	quietAfter = 3 * time.Second
 )
 
 // An attempt is a request that is sent once.
@@ -81,17 +81,17 @@ type attempt struct {
 
 	// Guarded by sender.mu until done has been told.
 	limit time.Time // when no answer has come in time; zero: never
-	early early
+	ended earlyEnd
 }
 
-// early is how an attempt ended for its caller, before it really did.
-type early uint8
+// earlyEnd is how an attempt ended for its caller, before it really did.
+type earlyEnd uint8
 
 const (
-	notEarly early = iota
-	noAnswer       // limit has passed
-	stopped        // stop was closed
-	left           // the caller needs no telling
+	notEarly earlyEnd = iota
+	noAnswer          // limit has passed
+	stopped           // stop was closed
+	left              // the caller needs no telling
 )
 
 // join adds a to the open batch, or begins one, which the caller is to run.
@@ -133,7 +133,7 @@ func (s *sender) send(a *attempt) {
 func (s *sender) wait(a *attempt) {
 	s.server.Pool.Enter()
 	defer s.server.Pool.Leave()
-	a.early = left
+	a.ended = left
 	if b := s.join(a); b != nil {
 		b.Run()
 	}
@@ -228,8 +228,8 @@ func (b *batch) run(ctx context.Context, o *Call) (reply driver.Reply, err error
 // beginLocked notes one more request in flight, that is sent now. It returns how many were on average: when a
 // batch has been answered there are none for a moment.
 func (s *sender) beginLocked(now time.Time) int {
-	if s.asked.IsZero() || s.count == 0 && now.Sub(s.ended) > lull {
-		s.asked, s.why = now, nil // what failed before the lull says nothing of now
+	if s.asked.IsZero() || s.count == 0 && now.Sub(s.ended) > quietAfter {
+		s.asked, s.why = now, nil // what failed before it was quiet says nothing of now
 	}
 	s.load += s.count - s.load/smooth
 	s.count++
@@ -272,7 +272,7 @@ func (s *sender) missing(limit time.Duration) error {
 
 // late returns an error for a request that has been in flight since then, if that is too long.
 func (s *sender) late(sent time.Time) error {
-	long := silence
+	long := slowAfter
 	if s.server.Acks.Holds {
 		long += s.server.AckTimeout
 	}
@@ -283,9 +283,9 @@ func (s *sender) late(sent time.Time) error {
 }
 
 // end tells the caller of an end before the real one. Holding sender.mu.
-func (a *attempt) end(why early) {
-	if a.early == notEarly {
-		a.early = why
+func (a *attempt) end(why earlyEnd) {
+	if a.ended == notEarly {
+		a.ended = why
 		a.done <- struct{}{} // there is room: the real end is not told yet
 	}
 }
@@ -295,10 +295,10 @@ func (a *attempt) end(why early) {
 func (s *sender) leave(a *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.early != notEarly {
+	if a.ended != notEarly {
 		<-a.done // of which the caller did not learn
 	}
-	a.early = left
+	a.ended = left
 }
 
 // ringLocked sets the alarm.
@@ -323,7 +323,7 @@ func (s *sender) tell() {
 				a.end(stopped)
 			}
 			switch {
-			case a.early != notEarly || a.limit.IsZero():
+			case a.ended != notEarly || a.limit.IsZero():
 			case !a.limit.After(now):
 				a.end(noAnswer)
 			case next.IsZero() || a.limit.Before(next):

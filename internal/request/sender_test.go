@@ -267,9 +267,9 @@ func TestLeavingADriverSaysNothingOfTheServer(t *testing.T) {
 		if err := c.NoAnswer(keys[0], nil); err != nil {
 			t.Errorf("after a millisecond: %v", err)
 		}
-		time.Sleep(silence)
+		time.Sleep(slowAfter)
 		if err := c.NoAnswer(keys[0], nil); !errors.Is(err, ErrNoAnswer) {
-			t.Errorf("after %v: %v", silence, err)
+			t.Errorf("after %v: %v", slowAfter, err)
 		}
 		close(e.resume)
 		if _, err := o.Outcome(); err != nil {
@@ -289,7 +289,7 @@ func TestAServerThatLetsNobodyConnectIsSilentToo(t *testing.T) {
 	sending(t, batchEcho{e}, func(t *testing.T, c *Server) {
 		keys := []string{"k"}
 		leave := func(after time.Duration) error {
-			time.Sleep(lull) // since others have left
+			time.Sleep(quietAfter) // since others have left
 			hear(t, c)
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(after, cancel)
@@ -302,7 +302,7 @@ func TestAServerThatLetsNobodyConnectIsSilentToo(t *testing.T) {
 			if err := leave(time.Millisecond); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s: %v", when, err)
 			}
-			time.Sleep(2 * silence)
+			time.Sleep(2 * slowAfter)
 			if err := c.NoAnswer(keys[0], nil); err != nil {
 				t.Errorf("%s, later: %v", when, err)
 			}

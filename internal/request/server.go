@@ -30,7 +30,7 @@ type Server struct {
 	Sessions Sessions
 	Orphans  Orphans
 
-	open     Phase // ends with Done
+	lifetime Phase // ends with Done
 	messages messages
 	senders  senders
 	numbers  atomic.Uint64 // of requests that count
@@ -95,8 +95,8 @@ const idleWorkers = 64
 // New returns a server. It does no I/O.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, Traits: o.Driver.Traits(), Pool: worker.New(idleWorkers), Quit: make(chan struct{}), Over: make(chan struct{})}
-	s.open, s.Calm = newPhase(), newPhase()
-	s.Done = s.open.ctx.Done()
+	s.lifetime, s.Calm = newPhase(), newPhase()
+	s.Done = s.lifetime.ctx.Done()
 	switch {
 	case o.Sharded && o.Classic:
 		s.messages.decide(script.Both)
@@ -160,12 +160,12 @@ func (s *Server) Broke(node string) {
 
 // Stop ends the waiting of all callers that acquire something, also for an answer, unless they are in the driver.
 func (s *Server) Stop() {
-	s.open.End()
+	s.lifetime.End()
 	s.senders.tell()
 }
 
 // OnStop has f called on a goroutine of its own when Stop is, or was, unless cancel is called before.
-func (s *Server) OnStop(f func()) (cancel func() bool) { return s.open.OnEnd(f) }
+func (s *Server) OnStop(f func()) (cancel func() bool) { return s.lifetime.OnEnd(f) }
 
 // Leave ends the waiting of all other callers. It is called once.
 func (s *Server) Leave() {

@@ -33,7 +33,7 @@ type Session struct {
 	server *Server
 	key    string
 
-	Trouble Trouble // of its requests
+	Refusals Refusals // of its requests
 
 	mu      sync.Mutex // guards what follows, and the requests in the queue
 	stood   time.Time  // when the server has last answered with what it remembers
@@ -51,7 +51,7 @@ type Count struct {
 	// Fleeting says that it leaves no key, unless it is sent again. So a request before
 	// it of which it was never learnt what became may still be executed after it.
 	Fleeting bool
-	Trouble  *Trouble // of callers that wait for it elsewhere; may be nil
+	Refusals *Refusals // of callers that wait for it elsewhere; may be nil
 
 	// Guarded by Session.mu.
 	callers int
@@ -99,7 +99,7 @@ func (s *Session) Do(ctx context.Context, x Count) (int64, error) {
 	if ctx.Err() != nil {
 		return 0, ContextError(ctx)
 	}
-	w := Waiting{Key: x.Keys[0], Asks: &s.Trouble, Since: time.Now(), Stop: s.server.Quit}
+	w := Waiting{Key: x.Keys[0], Asks: &s.Refusals, Since: time.Now(), Stop: s.server.Quit}
 	q := s.join(x)
 	if _, err := Wait(ctx, s.server, &w, q.done); err != nil {
 		s.part(q)
@@ -172,8 +172,8 @@ func (s *Session) next() *Count {
 func (s *Session) send(q *Count) {
 	o := s.Call(q.Script, q.Keys, q.Args)
 	o.Acks = q.Acks && s.server.Acks.Holds
-	if q.Trouble != nil {
-		o.Trouble = Troubles([]*Trouble{o.Trouble, q.Trouble})
+	if q.Refusals != nil {
+		o.Refusals = AllRefusals([]*Refusals{o.Refusals, q.Refusals})
 	}
 	told := false
 	s.Deliver(&o, q.Fleeting, func(answer int64, err error) {
@@ -192,7 +192,7 @@ var ErrSessionBusy error = &OutageError{Cause: errors.New("a request before this
 func (s *Session) Call(script *script.Script, keys, args []string) Call {
 	return Call{
 		Server: s.server, Script: script, Stop: s.server.Over, Lease: s.server.Length,
-		Keys: append(slices.Clip(keys), s.key), Args: append([]string{s.number(), sessionMs}, args...), Trouble: &s.Trouble,
+		Keys: append(slices.Clip(keys), s.key), Args: append([]string{s.number(), sessionMs}, args...), Refusals: &s.Refusals,
 	}
 }
 

@@ -36,11 +36,11 @@ type Queue[T any] struct {
 	queue.Users
 	sync.Mutex
 
-	Server  *request.Server
-	Keys    []string        // which server the worker asks
-	Trouble request.Trouble // of its requests
-	Line    queue.Line[*Waiter[T]]
-	Came    int // how many callers have come
+	Server   *request.Server
+	Keys     []string         // which server the worker asks
+	Refusals request.Refusals // of its requests
+	Line     queue.Line[*Waiter[T]]
+	Came     int // how many callers have come
 
 	work    func() // asks for as long as Batch returns somebody
 	working bool
@@ -88,7 +88,7 @@ func (q *Queue[T]) EndLocked() { q.working = false }
 // that returns.
 func (q *Queue[T]) Await(w *Waiter[T], left func(why error) error) error {
 	told, err := request.Wait(w.Ctx, q.Server, &request.Waiting{
-		Key: q.Keys[0], Asks: &q.Trouble, Since: w.Since, Until: w.Until, Stop: q.Server.Done,
+		Key: q.Keys[0], Asks: &q.Refusals, Since: w.Since, Until: w.Until, Stop: q.Server.Done,
 	}, w.told)
 	if err == nil {
 		return told

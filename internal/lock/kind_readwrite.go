@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/twins"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -33,7 +33,7 @@ func (c *Locks) Write(key string) Spec { return c.sideOf(key, writing) }
 // PreferWriters returns the same side of the lock with precedence for writers.
 func (l *Spec) PreferWriters() Spec {
 	preferring := *l
-	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.key), twins.Writers
+	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.key), nameclash.Writers
 	if l.kind.shared {
 		preferring.taking = []string{l.key, preferring.writers}
 	}

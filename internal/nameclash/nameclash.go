@@ -1,10 +1,10 @@
-// Package twins refuses names that cannot be meant together.
+// Package nameclash refuses names that cannot be meant together.
 //
 // Two objects are twins if one's name is the other's in braces. Redisson puts the
 // names of side keys and channels into braces, unless there are some, so twins share
 // them: "x" and "{x}" are two fair locks with one queue. A client that uses both is
 // told so, because that cannot be meant.
-package twins
+package nameclash
 
 import (
 	"sync"
