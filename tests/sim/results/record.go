@@ -31,7 +31,7 @@ var trackRecord = []fault{
 	},
 	{
 		"A renewal that hung took half of the time of a lock that a release had given.",
-		"TestNeverTwoBelieveInAFairLock", "tests/synchronizers/models_fairlock_belief_test.go",
+		"TestAGivenLockOutlivesRenewalsWithoutAnAnswer", "tests/locks/fairlock_given_test.go",
 	},
 	{
 		"A lock that a release had given was lost in an outage of four to six seconds, which any other hold survives.",
