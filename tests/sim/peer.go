@@ -148,10 +148,7 @@ func (t *thread) take() (got, answered bool, ttl time.Duration) {
 	case "write":
 		r, answered = t.send("redisson.write", []string{t.name}, []string{ms, t.owner})
 	case "permit":
-		now := t.link.ready().at.clock() // as if both hosts followed one
-		r, answered = t.send("redisson.permit", t.permitKeys(), []string{
-			t.owner, t.channel(), strconv.FormatInt(now.UnixMilli(), 10), strconv.FormatInt(now.Add(t.lease).UnixMilli(), 10),
-		})
+		r, answered = t.send("redisson.permit", t.permitKeys(), []string{t.owner, t.channel(), serverTime + "0", serverTime + ms})
 		got = r.Kind == driver.ReplyString
 		return answered && got, answered, time.Second // it says nothing
 	default:

@@ -59,7 +59,8 @@ type whole struct {
 	*claim
 
 	hold  *redlatch.Hold
-	votes []*vote // guarded by history.mu
+	votes []*vote // guarded by history.mu, and over
+	over  bool    // its worker releases it: what joins it now is trusted by nobody
 }
 
 // A vote is a member of a RedLock that somebody has.
@@ -118,7 +119,7 @@ func (w *world) collect(p *process, x *whole, like *claim) {
 		v := &vote{&c, m}
 		w.history.mu.Lock()
 		c.lease = max(c.lease, x.longest)
-		known := slices.ContainsFunc(x.votes, func(o *vote) bool { return o.id == c.id && o.site == site })
+		known := x.over || slices.ContainsFunc(x.votes, func(o *vote) bool { return o.id == c.id && o.site == site })
 		if !known {
 			x.votes = append(x.votes, v)
 		}
@@ -148,6 +149,21 @@ func (w *world) endsVote(p *process, v *vote) {
 		w.told(one, lost, w.stored)
 	}
 	w.end(one, err.Error())
+}
+
+// allClaims returns the claims of a hold that is released now: these and, of a RedLock, those of the votes that have joined since.
+func (w *world) allClaims(h *redlatch.Hold, all []*claim) []*claim {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	for _, x := range w.wholes {
+		if x.hold == h {
+			x.over = true
+			for _, v := range x.votes {
+				all = append(all, v.claim)
+			}
+		}
+	}
+	return all
 }
 
 // endsMost notes the end of a RedLock, if it has ended. Nobody trusts its votes any more.

@@ -116,10 +116,20 @@ func (s *node) ailing() ailment {
 }
 
 // clock returns what its clock shows.
-func (s *node) clock() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.clockLocked()
+// serverTime stands before a number of milliseconds, in an argument that is the server's time so much later. Redisson sends the time of
+// its host, and no clock of a host is set back here between the sending and the execution.
+const serverTime = "server time, and ms: "
+
+// datedLocked returns the arguments with the server's time in them.
+func (s *node) datedLocked(args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if after, ok := strings.CutPrefix(arg, serverTime); ok {
+			ms, _ := strconv.ParseInt(after, 10, 64)
+			args[i] = strconv.FormatInt(s.clockLocked().UnixMilli()+ms, 10)
+		}
+	}
+	return args
 }
 
 func (s *node) clockLocked() time.Time {
@@ -153,6 +163,7 @@ func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (dr
 	if text := s.cluster.refuses(s, keys, asking); text != "" {
 		return driver.Reply{}, driver.ServerError(text, redirected(text))
 	}
+	args = s.datedLocked(args)
 	s.dirty, s.published = false, nil
 	s.execs++
 	text, before := script.Source(), []Key(nil)

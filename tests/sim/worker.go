@@ -110,7 +110,7 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 		return
 	}
 	w.ends(p, h, all)
-	w.end(all, released)
+	w.end(w.allClaims(h, all), released)
 	expires := h.Expires()
 	err := h.Release(bg)
 	w.trace("process %d has released %s as %s: %v", p.number, h.Name(), h.ID(), err)

@@ -364,9 +364,11 @@ func (w *world) report() *Report {
 	}
 	for _, p := range w.all {
 		for _, l := range p.links {
-			r.Lost += l.lost
-			r.Late += l.late
-			r.Twice += l.twice
+			l.set(func() { // a request may be executed once more to the end
+				r.Lost += l.lost
+				r.Late += l.late
+				r.Twice += l.twice
+			})
 		}
 	}
 	for lane := range lanes {
