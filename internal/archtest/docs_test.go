@@ -16,42 +16,78 @@ var (
 	pathy  = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+/?$`)
 )
 
-// The map of the code names no file and no folder that is not there. A file without a folder stands in the one that the
-// same line has named before it, or else in the root package.
+// The map of the code, and what to do for a new type of lock, name no file and no folder that is not there. A file without a
+// folder stands in the one that the same line has named before it, or else in the root package.
 func TestArchitectureNamesWhatThereIs(t *testing.T) {
-	const doc = "docs/architecture.md"
-	text, err := os.ReadFile(filepath.Join(top, doc))
+	for _, page := range []struct{ file, from, to string }{
+		{"docs/architecture.md", "", ""},
+		{"CONTRIBUTING.md", "\n## A new type of lock\n", "\n## "},
+	} {
+		links, paths := 0, 0
+		fenced := false
+		for i, line := range section(t, page.file, page.from, page.to) {
+			missing := func(what string) { t.Errorf("%s: line %d of what is read: there is no %s", page.file, i+1, what) }
+			for _, m := range link.FindAllStringSubmatch(line, -1) {
+				if strings.Contains(m[1], "://") {
+					continue
+				}
+				links++
+				if !exists(filepath.Dir(page.file), m[1]) {
+					missing(m[1])
+				}
+			}
+			if strings.HasPrefix(line, "```") {
+				fenced = !fenced
+			}
+			if fenced {
+				continue
+			}
+			for _, name := range pathsIn(line) {
+				paths++
+				if !exists(name) {
+					missing(name)
+				}
+			}
+		}
+		if links == 0 || paths == 0 {
+			t.Errorf("%s: %d links and %d paths found: does this test still read it?", page.file, links, paths)
+		}
+	}
+}
+
+// section returns the lines of a page from a heading to the next one; all if there is none to look for.
+func section(t *testing.T, file, from, to string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	links, paths := 0, 0
-	fenced := false
-	for i, line := range strings.Split(string(text), "\n") {
-		missing := func(what string) { t.Errorf("%s:%d: there is no %s", doc, i+1, what) }
-		for _, m := range link.FindAllStringSubmatch(line, -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			links++
-			if !exists("docs", m[1]) {
-				missing(m[1])
-			}
-		}
-		if strings.HasPrefix(line, "```") {
-			fenced = !fenced
-		}
-		if fenced {
-			continue
-		}
-		for _, name := range pathsIn(line) {
-			paths++
-			if !exists(name) {
-				missing(name)
-			}
+	_, rest, found := strings.Cut(string(text), from)
+	if !found {
+		t.Fatalf("%s has no section %q", file, from)
+	}
+	if to != "" {
+		rest, _, _ = strings.Cut(rest, to)
+	}
+	return strings.Split(rest, "\n")
+}
+
+// A package that the map leaves out is not found by whoever looks for what it does.
+func TestArchitectureNamesEachInternalPackage(t *testing.T) {
+	lines := strings.Join(section(t, "docs/architecture.md", "\n## Where things are\n", "\n## "), "\n")
+	packages := map[string]bool{}
+	for _, src := range sources(t) {
+		if strings.HasPrefix(src.dir, "internal/") {
+			packages[src.dir] = true
 		}
 	}
-	if links == 0 || paths == 0 {
-		t.Errorf("%s: %d links and %d paths found: does this test still read it?", doc, links, paths)
+	if len(packages) < 20 {
+		t.Errorf("only %d packages were found: does this test still read the code?", len(packages))
+	}
+	for dir := range packages {
+		if !strings.Contains(lines, "`"+dir+"`") {
+			t.Errorf("docs/architecture.md does not say where %s belongs", dir)
+		}
 	}
 }
 
