@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,9 +114,23 @@ func acquire(ctx context.Context, t *testing.T, l *Spec, o Params) *Hold {
 	return h
 }
 
+// enter is acquire for goroutines other than the test's: on failure it says so, and returns nil, which release skips.
+func enter(ctx context.Context, t *testing.T, l *Spec, o Params) *Hold {
+	t.Helper()
+	h, err := l.Enter(ctx, o)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	return h
+}
+
 func release(t *testing.T, holds ...*Hold) {
 	t.Helper()
 	for _, h := range holds {
+		if h == nil { // enter has failed
+			continue
+		}
 		if err := h.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -145,7 +160,7 @@ func TestANestIsOneOwnerAndItsLastReleaseFreesTheLock(t *testing.T) {
 	})
 }
 
-// However callers ask, no two of them have the lock at a time, unless both read.
+// However callers ask, no two of them have the lock at a time, unless both read; those do read together.
 func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
 		var inside, most, had atomic.Int32
@@ -157,8 +172,14 @@ func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 				each.Want(Wish{Lease: time.Minute, HasLease: true}, nil)
 			}
 			wg.Go(func() {
-				h := acquire(t.Context(), t, &each, o)
-				most.Store(max(most.Load(), inside.Add(1)))
+				h := enter(t.Context(), t, &each, o)
+				if h == nil {
+					return
+				}
+				n := inside.Add(1)
+				for at := most.Load(); n > at; at = most.Load() {
+					most.CompareAndSwap(at, n)
+				}
 				time.Sleep(20 * time.Millisecond)
 				inside.Add(-1)
 				had.Add(1)
@@ -166,7 +187,7 @@ func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if had.Load() != 24 || (l.Exclusive() && most.Load() != 1) {
+		if had.Load() != 24 || l.Exclusive() != (most.Load() == 1) {
 			t.Errorf("%d had the lock, %d at a time", had.Load(), most.Load())
 		}
 	})
@@ -231,6 +252,42 @@ func TestALossEndsTheWholeNestInTime(t *testing.T) {
 	})
 }
 
+// A stranger has the lock although a hold of it lives, as after a loss of data. The next renewal is told so, which ends the
+// hold, and no request of it takes the lock from the stranger.
+func TestAHoldEndsWhenAStrangerHasTheLock(t *testing.T) {
+	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+		h := acquire(t.Context(), t, l, Params{})
+		lost := make(chan time.Time, 1)
+		context.AfterFunc(h.End(), func() { lost <- time.Now() })
+		time.Sleep(watchdog) // renewed meanwhile
+		if h.Err() != nil {
+			t.Fatal(h.Err())
+		}
+		p.Give("x", puppet.Stranger)
+		given := time.Now()
+		select {
+		case at := <-lost:
+			if took := at.Sub(given); took > watchdog/2 {
+				t.Errorf("the hold ended after %v: not by the next renewal", took)
+			}
+		case <-time.After(5 * time.Minute):
+			t.Fatal("the hold goes on although a stranger has the lock")
+		}
+		if !errors.Is(context.Cause(h.End()), holdctx.ErrLost) || !errors.Is(h.Err(), holdctx.ErrLost) || !strings.Contains(h.Err().Error(), string(holdctx.Gone)) {
+			t.Errorf("%v, %v", context.Cause(h.End()), h.Err())
+		}
+		if err := h.Release(t.Context()); !errors.Is(err, holdctx.ErrLost) {
+			t.Errorf("the release of a lost hold: %v", err)
+		}
+		time.Sleep(5 * time.Minute) // until late requests of the id are over, too
+		if got := p.Owners("x"); len(got) != 1 || got[0] != puppet.Stranger {
+			t.Errorf("%v have the lock that a stranger has", got)
+		}
+		p.Give("x")
+		release(t, acquire(t.Context(), t, l, Params{}))
+	})
+}
+
 func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
 	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
 		h := acquire(t.Context(), t, l, Params{})
@@ -255,9 +312,13 @@ func TestCallersOfAScopeAreOneOwner(t *testing.T) {
 		var wg sync.WaitGroup
 		holds := make([]*Hold, 3)
 		for i := range holds {
-			wg.Go(func() { holds[i] = acquire(ctx, t, l, Params{}) })
+			wg.Go(func() { holds[i] = enter(ctx, t, l, Params{}) })
 		}
 		wg.Wait()
+		if t.Failed() {
+			release(t, holds...)
+			return
+		}
 		other := acquireLater(t, l)
 		if got := p.Owners("x"); l.Exclusive() && (len(got) != 1 || got[0] != holds[0].Owner()) {
 			t.Errorf("%v have the lock", got)
@@ -320,7 +381,10 @@ func TestReadersLetAWriterThrough(t *testing.T) {
 						return
 					default:
 					}
-					h := acquire(t.Context(), t, &read, Params{})
+					h := enter(t.Context(), t, &read, Params{})
+					if h == nil {
+						return
+					}
 					time.Sleep(12 * time.Millisecond)
 					release(t, h)
 				}

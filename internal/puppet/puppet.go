@@ -1,5 +1,6 @@
 // Package puppet has a server in memory for tests: it answers scripts by their names, and has as much sense as it takes
-// to hold and to wait.
+// to hold and to wait. Of a lock it knows who has it, and tells others what the script would. Lists of keys that end by
+// themselves, queues and messages are beyond it, and synchronizers have what it is told.
 package puppet
 
 import (
@@ -49,19 +50,13 @@ func (p *Puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (
 		if p.mute {
 			return driver.Reply{}, errMute
 		}
-		n := len(keys)
-		if name == "readwrite.renew" { // whose keys are also what keeps readers alive
-			n = len(args) / 3
-		}
-		return list(slices.Repeat([]driver.Reply{number(1)}, n)...), nil
+		return p.renew(name, keys, args), nil
 	case name == "readwrite.read.take", name == "lock.take", name == "readwrite.write.take", name == "grouplock.take", name == "fairlock.take":
 		return p.take(name, keys[0], args[1]), nil
-	case name == "lock.yield", name == "lock.transfer", name == "readwrite.write.yield":
-		p.owners[keys[0]] = []string{args[1]}
-		if name == "lock.transfer" {
-			return number(1), nil
-		}
-		return list(number(1)), nil
+	case name == "lock.yield", name == "readwrite.write.yield":
+		return p.yield(keys[0], args), nil
+	case name == "lock.transfer", name == "readwrite.write.transfer":
+		return truth(p.move(keys[0], args[0], args[1])), nil
 	case name == "multilock.take":
 		for i, key := range keys {
 			if others := p.owners[key]; len(others) > 0 {
@@ -73,17 +68,95 @@ func (p *Puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (
 		}
 		return number(1), nil
 	case name == "lock.keep":
-		p.owners[keys[0]] = []string{args[1]}
-		return number(1), nil
+		return truth(p.move(keys[0], args[0], args[1])), nil
 	case name == "readwrite.read.ask":
 		return number(0), nil
 	case name == "expirable.release":
 		return list(number(1), number(0)), nil
-	case strings.HasSuffix(name, ".release"):
-		p.owners[keys[0]] = slices.DeleteFunc(p.owners[keys[0]], func(owner string) bool { return slices.Contains(args, owner) })
-		return number(1), nil
+	case strings.HasSuffix(name, "lock.release"), name == "readwrite.release":
+		return p.release(name, keys[0], args), nil
 	}
 	return p.synchronizer(name, args), nil
+}
+
+// truth returns 1 or 0.
+func truth(yes bool) driver.Reply {
+	if yes {
+		return number(1)
+	}
+	return number(0)
+}
+
+// has says whether an owner has a lock.
+func (p *Puppet) has(lock, owner string) bool { return slices.Contains(p.owners[lock], owner) }
+
+// drop takes a lock from an owner, and says whether that had it.
+func (p *Puppet) drop(lock, owner string) bool {
+	had := p.has(lock, owner)
+	p.owners[lock] = slices.DeleteFunc(slices.Clone(p.owners[lock]), func(other string) bool { return other == owner })
+	return had
+}
+
+// move gives a lock to another id of its owner, and says whether that has it now: it may have had it already.
+func (p *Puppet) move(lock, owner, next string) bool {
+	if p.drop(lock, owner) {
+		p.owners[lock] = append(p.owners[lock], next)
+	}
+	return p.has(lock, next)
+}
+
+// yield is move, unless the lock is to be free in any case. Nobody listens.
+func (p *Puppet) yield(lock string, args []string) driver.Reply {
+	if args[5] == "1" && p.drop(lock, args[0]) {
+		return number(0)
+	}
+	if p.move(lock, args[0], args[1]) {
+		return list(number(1))
+	}
+	return number(-1)
+}
+
+// renew says for each lock whether its owner has it. Whoever asks for permits has them.
+func (p *Puppet) renew(script string, keys, args []string) driver.Reply {
+	var all []driver.Reply
+	switch script {
+	case "lock.renew":
+		for i, key := range keys {
+			all = append(all, truth(p.has(key, args[3*i])))
+		}
+	case "readwrite.renew":
+		for at := 0; len(args) > 0; args = args[3:] {
+			all = append(all, truth(p.has(keys[at], args[0])))
+			if at++; at < len(keys) && strings.Contains(keys[at], args[0]) { // what keeps it alive while it reads
+				at++
+			}
+		}
+	case "grouplock.renew":
+		for _, key := range keys {
+			all = append(all, truth(p.has(key, args[0])))
+			values, _ := strconv.Atoi(args[3])
+			args = args[5+values:]
+		}
+	default:
+		all = slices.Repeat([]driver.Reply{number(1)}, len(keys))
+	}
+	return list(all...)
+}
+
+func (p *Puppet) release(script, lock string, args []string) driver.Reply {
+	if script == "fairlock.release" {
+		for i, owner := range args[2:] {
+			if p.drop(lock, owner) {
+				return number(int64(i + 1))
+			}
+		}
+		return number(0)
+	}
+	had := p.drop(lock, args[0])
+	if had && script == "readwrite.release" && len(p.owners[lock]) > 0 {
+		return number(-1)
+	}
+	return truth(had)
 }
 
 func (p *Puppet) take(script, lock, owner string) driver.Reply {
@@ -95,7 +168,10 @@ func (p *Puppet) take(script, lock, owner string) driver.Reply {
 		}
 		return list(facts...)
 	}
-	p.owners[lock], p.readers[lock] = append(others, owner), reads
+	if !p.has(lock, owner) {
+		p.owners[lock] = append(others, owner)
+	}
+	p.readers[lock] = reads
 	return number(1)
 }
 
