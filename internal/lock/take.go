@@ -108,7 +108,7 @@ func abandon(o *request.Call, ts ...*term) {
 	leave := func() {
 		for _, t := range ts {
 			t.discard()
-			t.leave()
+			t.home.leave()
 		}
 	}
 	if o.Pending == nil {
@@ -136,7 +136,7 @@ func passOn(t *term) {
 	live, passable := t.startPassing(now)
 	if !live {
 		t.discard()
-		t.leave()
+		t.home.leave()
 		return
 	}
 	e := entryOf(t)
