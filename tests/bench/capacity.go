@@ -21,7 +21,7 @@ type unitCosts struct {
 
 // measuredCosts are rounded from docs/performance.md, whose section Scale shows them beside those of its own run. The checks
 // are those that production.md tells of: 60 µs each second for a client, whose two connections are checked twice.
-var measuredCosts = unitCosts{hold: 190, connection: 38_000, subscription: 240, renewal: 2.7, alone: 4.4, check: 15, message: 6, answer: 49}
+var measuredCosts = unitCosts{hold: 190, connection: 38_000, subscription: 240, renewal: 2.5, alone: 4.4, check: 15, message: 6, answer: 49}
 
 // A fleet is what the model is asked about. The holds are spread evenly over the clients, and over the primaries.
 type fleet struct {
@@ -97,9 +97,18 @@ func (p fleet) scripts(primaries int) float64 {
 	if !p.cluster {
 		return math.Ceil(each / float64(primaries) / inScript)
 	}
-	// So many slots have a hold, if the names fall where they may, and some of them have more than fit into one script.
-	taken := slots * -math.Expm1(each*math.Log1p(-1.0/slots))
-	return max(taken, each/inScript) / float64(primaries)
+	return slots * scriptsOfSlot(each/slots) / float64(primaries)
+}
+
+// scriptsOfSlot is how many scripts renew the holds of one slot. There are so many on average, and the names fall where
+// they may (after Poisson). So some slots need one script more than others.
+func scriptsOfSlot(average float64) (all float64) {
+	spread := 10 + 9*math.Sqrt(average) // beyond is next to nothing
+	for n := max(1, math.Floor(average-spread)); n <= average+spread; n++ {
+		ways, _ := math.Lgamma(n + 1)
+		all += math.Ceil(n/inScript) * math.Exp(n*math.Log(average)-average-ways)
+	}
+	return all
 }
 
 // renewals is the time that one primary needs to renew all that it has, once: each hold takes its time, and so does each script.
@@ -111,7 +120,7 @@ func (p fleet) renewals(u unitCosts, primaries int) float64 {
 // primaries is how many it takes until none is busy for more than half of the time. More are of no use if clients cost
 // too much by themselves: then there is one.
 func (p fleet) primaries(u unitCosts) int {
-	if p.load(u, math.MaxInt32).fixed() >= halfACore {
+	if p.load(u, math.MaxInt32).sum() >= halfACore {
 		return 1
 	}
 	return 1 + sort.Search(math.MaxInt32, func(n int) bool { return p.load(u, n+1).sum() <= halfACore })

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
 const costsLegend = `
@@ -15,16 +14,18 @@ hold, waiter or reader. *Goroutines* are beside those of the callers. *Timers* a
 profile of the heap that misses no allocation says where each was made. They are counted with 1,000, in processes that
 tell no times. Bytes of the server are the growth of its used_memory. With 1,000, what does not grow with them still
 counts. *Lost* are the holds that their library gave up or failed to release. The figures are medians, with the range of
-the runs in parentheses. A dash is what was not measured. What was measured on a busy machine has no times.
+the runs in parentheses. A dash is what was not measured. What was measured on a busy machine
+has no times by the clock.
 `
 
 const costsOfHoldsLegend = `
 CPU times are microseconds for each hold and second. They have been measured over at least six seconds, in which all holds
 of a library are renewed equally often. *Ended* is the time until all are released and the client is closed, for redlatch by
 Shutdown. A million holds have a WatchdogTimeout of five minutes: with 30 s, their renewals alone take more than half a core
-of this machine. Their CPU times are those of 100,000. redsync's million would need eight cores for the client and four for
-a server that uses one, by its CPU times. rueidislock needs as many for 100,000. Redisson is asked for 100,000 at most. Its
-figures are those of a JVM: its heap, and threads instead of goroutines. Its stacks and timers are not counted.
+of this machine. Their CPU times were not measured. With 30 s, each would cost what each of 100,000 costs. redsync's million
+would need eight cores for the client and four for a server that uses one, by its CPU times. rueidislock needs as many for
+100,000. Redisson is asked for 100,000 at most, once. Its figures are those of a JVM that has run for some seconds: its heap,
+and threads instead of goroutines. Its stacks and timers are not counted.
 `
 
 const costsOfWaitersLegend = `
@@ -190,6 +191,7 @@ func heapOf(e expense) float64        { return e.Heap }
 func stacksOf(e expense) float64      { return e.Stacks }
 func goroutinesOf(e expense) float64  { return e.Goroutines }
 func serverBytesOf(e expense) float64 { return e.ServerBytes }
+func renewalOf(e expense) float64     { return e.Renewal }
 func lostOf(e expense) float64        { return float64(e.Lost) }
 
 func notCounted(expense) float64 { return math.NaN() }
@@ -220,8 +222,8 @@ func (r record) assumed() table {
 		is    expenseOf
 	}{
 		{"a hold, bytes of the server", measuredCosts.hold, holds, serverBytesOf},
-		{"a renewal, µs of the server", measuredCosts.renewal, holds, func(e expense) float64 { return e.ServerCPU * float64(keepers[0].period) / float64(time.Second) }},
-		{"a renewal in a script of its own, µs of the server", measuredCosts.alone, r.costing(costOfRenewals, serverItself, 1).all, func(e expense) float64 { return e.Renewal }},
+		{"a renewal in a script for a hundred, µs of the server", measuredCosts.renewal, r.costing(costOfRenewals, serverItself, renewedTogether).all, renewalOf},
+		{"a renewal in a script of its own, µs of the server", measuredCosts.alone, r.costing(costOfRenewals, serverItself, 1).all, renewalOf},
 		{"a connection, bytes of the server", measuredCosts.connection, many, serverBytesOf},
 		{"a subscription, bytes of the server", measuredCosts.subscription, few, func(e expense) float64 { return e.Subscription }},
 		{"a message to one of very many that listen, µs of the server", measuredCosts.message, many, func(e expense) float64 { return e.Publish / float64(e.N) }},
