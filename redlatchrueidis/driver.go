@@ -183,19 +183,22 @@ func (d *Driver) leave() (left bool) {
 }
 
 // within returns options with which a connection that has gone silent is given
-// up within d, that to a sentinel too. A request that waits for a reply by itself
+// up within d, and one to a sentinel within three times that. A request that waits for a reply by itself
 // runs into rueidis' read time-out; one that shares a connection is ended by the
 // ping that rueidis sends when nothing has come for two pauses. (Dialler.KeepAlive
 // is also the pause between two pings.) Without pings rueidis waits for a sentinel
 // for ever, and follows no failover.
 func within(opt rueidis.ClientOption, d time.Duration) rueidis.ClientOption {
 	opt.ConnWriteTimeout = d * 2 / 3
-	for _, dialer := range []*net.Dialer{&opt.Dialer, &opt.Sentinel.Dialer} {
-		if pause := d / 6; dialer.KeepAlive <= 0 || dialer.KeepAlive > pause {
-			dialer.KeepAlive = pause
+	for _, x := range []struct {
+		dialer *net.Dialer
+		pause  time.Duration
+	}{{&opt.Dialer, d / 6}, {&opt.Sentinel.Dialer, d}} { // all clients may have one sentinel, and no call waits for it
+		if x.dialer.KeepAlive <= 0 || x.dialer.KeepAlive > x.pause {
+			x.dialer.KeepAlive = x.pause
 		}
-		if dialer.Timeout <= 0 || dialer.Timeout > d {
-			dialer.Timeout = d
+		if x.dialer.Timeout <= 0 || x.dialer.Timeout > d {
+			x.dialer.Timeout = d
 		}
 	}
 	return opt

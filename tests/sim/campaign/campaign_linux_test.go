@@ -198,6 +198,7 @@ func (c *campaign) verdict() sim.Verdict {
 func (c *campaign) play(end time.Time) {
 	c.Helper()
 	var processes sync.WaitGroup
+	own := rand.New(rand.NewPCG(c.seed, c.chance.Uint64())) //nolint:gosec // it has to be the same each time
 	processes.Go(func() {
 		for time.Now().Before(end) {
 			time.Sleep(upTo(c.chance, 3*time.Second))
@@ -205,7 +206,6 @@ func (c *campaign) play(end time.Time) {
 		}
 	})
 	defer processes.Wait()
-	own := rand.New(rand.NewPCG(c.seed, c.chance.Uint64())) //nolint:gosec // it has to be the same each time
 	for time.Now().Before(end) {
 		time.Sleep(upTo(own, 6*time.Second))
 		c.strikeServers(c.faults[own.IntN(len(c.faults))], upTo(own, 2*watchdog))
