@@ -70,7 +70,8 @@ func (c *cluster) owner(slot int) (is, to int, moves bool) {
 	return is, c.to, c.moving == slot
 }
 
-// refuses returns why a node, which is locked, does not execute a script, or nothing: as Redis does, by its keys.
+// refuses returns why a node, which is locked, does not execute a script, or nothing: as Redis does, by its keys. What is wrong is noted
+// meanwhile, because the mutex of the history comes before a node's.
 func (c *cluster) refuses(s *node, keys []string, asking bool) string {
 	if c == nil || len(keys) == 0 {
 		return ""
@@ -78,7 +79,7 @@ func (c *cluster) refuses(s *node, keys []string, asking bool) string {
 	slot, missing := wire.Slot(keys[0]), 0
 	for _, key := range keys {
 		if wire.Slot(key) != slot {
-			c.wrong("a script has the keys %q, which are of several slots", keys)
+			go c.wrong("a script has the keys %q, which are of several slots", keys)
 		}
 		if !s.mini.Exists(key) {
 			missing++

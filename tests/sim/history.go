@@ -147,6 +147,10 @@ func (h *history) takes(l *loss) (over func(late bool)) {
 func (h *history) begin(all []*claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.beginLocked(all)
+}
+
+func (h *history) beginLocked(all []*claim) {
 	for _, c := range all {
 		c.from, c.to = h.now(), -1
 		id := [2]string{c.resource, c.id}

@@ -122,12 +122,12 @@ func (w *world) collect(p *process, x *whole, like *claim) {
 		known := x.over || slices.ContainsFunc(x.votes, func(o *vote) bool { return o.id == c.id && o.site == site })
 		if !known {
 			x.votes = append(x.votes, v)
+			w.beginLocked([]*claim{&c})
 		}
 		w.history.mu.Unlock()
 		if known {
 			continue
 		}
-		w.begin([]*claim{&c})
 		context.AfterFunc(m.Context(), func() { w.endsVote(p, v) })
 		context.AfterFunc(p.life, func() { w.end([]*claim{&c}, "killed") })
 		if x.hold.Err() != nil {

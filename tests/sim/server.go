@@ -115,7 +115,6 @@ func (s *node) ailing() ailment {
 	return ""
 }
 
-// clock returns what its clock shows.
 // serverTime stands before a number of milliseconds, in an argument that is the server's time so much later. Redisson sends the time of
 // its host, and no clock of a host is set back here between the sending and the execution.
 const serverTime = "server time, and ms: "
@@ -132,6 +131,7 @@ func (s *node) datedLocked(args []string) []string {
 	return args
 }
 
+// clockLocked returns what its clock shows.
 func (s *node) clockLocked() time.Time {
 	now := time.Now()
 	return now.Add(s.skew + time.Duration(float64(now.Sub(s.born))*s.fast))

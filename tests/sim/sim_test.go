@@ -69,7 +69,7 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 		n = 1
 	}
 	first := firstSeed(t)
-	struck, played, theirs, twice := map[string]int{}, 0, 0, 0
+	struck, holds, played, theirs, twice := map[string]int{}, map[string]int{}, 0, 0, 0
 	for _, typ := range Types() {
 		for seed := first; seed < first+n; seed++ {
 			t.Run(fmt.Sprintf("%s/%d", typ, seed), func(t *testing.T) {
@@ -91,9 +91,10 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 				if seed%2 == 1 && r.Excused > 0 {
 					t.Errorf("a loss of data excuses %d holds, where none was to be", r.Excused)
 				}
-				if r.Holds < 30 || r.Holds-r.Theirs < 10 || r.Excused == r.Holds {
-					t.Errorf("only %d holds, %d of them Redisson's, and a loss of data may have taken %d: that shows nothing", r.Holds, r.Theirs, r.Excused)
+				if r.Excused == r.Holds {
+					t.Errorf("%d holds, and a loss of data may have taken all of them: that shows nothing", r.Holds)
 				}
+				holds[typ] += r.Holds - r.Theirs
 				for what, times := range r.Struck {
 					struck[what] += times
 				}
@@ -108,6 +109,11 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(struck)); !slices.Equal(got, slices.Sorted(slices.Values(slices.Concat(Keeping(), Losing(), Replicated(), Clustered())))) {
 		t.Errorf("only %q have gone wrong", got)
+	}
+	for typ, n := range holds { // in one play most of the time may pass with a lock that is left to its lease
+		if n < 100 {
+			t.Errorf("%s: only %d holds of ours in all plays", typ, n)
+		}
 	}
 	if theirs < 30 {
 		t.Errorf("Redisson's process had only %d holds", theirs)
