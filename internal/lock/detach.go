@@ -45,7 +45,7 @@ func (h *Hold) Detach() error {
 	if h.scope != nil {
 		h.scope.released(t.lock)
 	}
-	t.home.leave()
+	t.leave()
 	if observer != nil {
 		observer.Released(holdctx.EndDetached, time.Now(), nil)
 	}

@@ -118,6 +118,8 @@ func (e *entry) forget(t *term, began bool) {
 	}
 }
 
+func (e *entry) readmit() { e.reopen() }
+
 func (e *entry) pace(now time.Time) time.Duration {
 	return min(max(handoff.QuantumMax, e.budget.QuietUntil.Sub(now)), handoff.LongestPause)
 }

@@ -244,7 +244,7 @@ func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 // take undoes a place.
 func (q *queuer) leave() {
 	q.t.discard()
-	q.t.home.leave()
+	q.t.leave()
 }
 
 // note draws conclusions from an answer.

@@ -15,7 +15,7 @@ import (
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *Locks) handOff(ctx context.Context, e *entry, old *term, l *Spec, o *Params) (*Hold, error) {
+func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Hold, error) {
 	if l.kind.transfer != old.lock.kind.transfer {
 		if old.endForMove() { // the caller is to read what was held to write
 			_ = old.sendRelease()
@@ -23,6 +23,7 @@ func (c *Locks) handOff(ctx context.Context, e *entry, old *term, l *Spec, o *Pa
 		return nil, nil
 	}
 	now := time.Now()
+	e := entryOf(old)
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := e.budget.Over(now)
 	alike := old.lock.kind == l.kind // a spin lock's release tells nobody
@@ -33,7 +34,7 @@ func (c *Locks) handOff(ctx context.Context, e *entry, old *term, l *Spec, o *Pa
 	if !old.endForMove() {
 		return nil, nil
 	}
-	m := move{c: c, e: e, old: old, t: e.newTerm(l, o)}
+	m := move{c: c, old: old, t: e.newTerm(l, o)}
 	if turn {
 		return m.yield(ctx, o)
 	}
@@ -44,7 +45,6 @@ func (c *Locks) handOff(ctx context.Context, e *entry, old *term, l *Spec, o *Pa
 // passed.
 type move struct {
 	c      *Locks
-	e      *entry // of both
 	old, t *term
 }
 
@@ -59,7 +59,7 @@ func (l *Spec) listens() bool { return l.kind.pause == nil && !l.kind.part }
 // more than old had, or where its renewals would need them. The retry of a yield that was
 // executed finds neither id: nobody held the term at that moment, so that is no loss.
 func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
-	c, t, e := m.c, m.t, m.e
+	c, t, e := m.c, m.t, entryOf(m.t)
 	own, last := c.Server.Own(&e.news, t.lock.channel), "0"
 	if t.lock.kind.pause != nil || e.budget.Last(time.Now()) { // nobody sees who spins
 		last = "1"
@@ -126,7 +126,7 @@ func (m move) transfer(ctx context.Context, o *Params) (*Hold, error) {
 // done begins the term that the server has confirmed, if that came in time.
 func (m move) done(ctx context.Context, q *request.Call, token int64, o *Params) *Hold {
 	m.t.taken(q.Sent, token)
-	h, _ := m.e.start(ctx, m.t, o, false)
+	h, _ := entryOf(m.t).start(ctx, m.t, o, false)
 	return h
 }
 
@@ -150,6 +150,6 @@ func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
 			reply, err := o.Run(context.Background())
 			_ = x.released(&o, t.lock.left(context.Background(), reply), err)
 		}
-		t.home.leave()
+		t.leave()
 	})
 }

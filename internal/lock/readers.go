@@ -149,7 +149,7 @@ func (g *readerGroup) run() {
 	}
 	var h *Hold
 	if err == nil && passed != nil {
-		h, err = c.handOff(g.ctx, g.entry, passed, g.l, &g.o)
+		h, err = c.handOff(g.ctx, passed, g.l, &g.o)
 	}
 	if err == nil && h == nil {
 		h, err = c.compete(g.ctx, g.entry, g.l, &g.o, &p)

@@ -210,7 +210,7 @@ func (t *term) dropLocked(reads bool) remains {
 		t.shareLocked(time.Now())
 		t.home.retain()
 		t.c.Server.Go(func() {
-			t.home.reopen()
+			t.home.readmit()
 			t.home.put()
 		})
 		return readers

@@ -22,7 +22,7 @@ func spinPause(t *term, tries int) time.Duration {
 	defer func() {
 		if !answered {
 			t.discard()
-			t.home.leave()
+			t.leave()
 		}
 	}()
 	pause := t.lock.own.(backoff)(tries) //nolint:forcetypeassert // Spin has set it

@@ -108,7 +108,7 @@ func abandon(o *request.Call, ts ...*term) {
 	leave := func() {
 		for _, t := range ts {
 			t.discard()
-			t.home.leave()
+			t.leave()
 		}
 	}
 	if o.Pending == nil {
@@ -136,7 +136,7 @@ func passOn(t *term) {
 	live, passable := t.startPassing(now)
 	if !live {
 		t.discard()
-		t.home.leave()
+		t.leave()
 		return
 	}
 	e := entryOf(t)

@@ -253,7 +253,7 @@ func (t *term) release(ctx context.Context) error {
 	if t.state == termOver {
 		err := t.err
 		t.mu.Unlock()
-		t.home.leave()
+		t.leave()
 		return err
 	}
 	t.state, t.err = termOver, holdctx.ErrReleased
@@ -374,7 +374,7 @@ func (h *Hold) refuse() {
 	t.mu.Unlock()
 	t.c.Server.Go(func() {
 		_ = t.sendRelease()
-		t.home.leave()
+		t.leave()
 	})
 }
 

@@ -90,14 +90,14 @@ func enterAll(locks []*Spec, p *Params) []*term {
 			e.put()
 		} else if t := e.newTerm(l, &each); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
 			t.discard()
-			t.home.leave()
+			t.leave()
 		} else {
 			ts = append(ts, t)
 			continue
 		}
 		for _, t := range ts {
 			t.discard()
-			t.home.leave()
+			t.leave()
 		}
 		return nil
 	}
@@ -114,7 +114,7 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call) ([]*H
 		each.Wish = t.lock.wish
 		h, _ := entryOf(t).start(ctx, t, &each, true)
 		if h == nil {
-			t.home.leave()
+			t.leave()
 			continue
 		}
 		holds = append(holds, h)

@@ -35,7 +35,7 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 	}
 	var h *Hold
 	if passed != nil {
-		h, err = c.handOff(ctx, e, passed, l, &o)
+		h, err = c.handOff(ctx, passed, l, &o)
 	}
 	if h == nil && err == nil {
 		h, err = c.compete(ctx, e, l, &o, &p)
