@@ -138,9 +138,7 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 }
 
 // carry carries a request to the server and the answer back, and says whether it comes.
-func (l *link) carry(
-	x *driver.Script, keys, args []string, how way,
-) (r driver.Reply, err error, comes bool) { //nolint:revive // the error is the driver's answer
+func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.Reply, err error, comes bool) { //nolint:revive // err is the answer
 	_, epoch, _ := l.ready().at.reachable()
 	l.travel()
 	s := l.ready()
