@@ -190,7 +190,8 @@ func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 		}
 	}
 	if !ar.Failed() && !ar.wrecked {
-		if left = keys(); len(left) > 0 {
+		// A lease that was over before its answer came may have milliseconds left in Redis: nobody releases that.
+		if !locktest.Within(time.Second, func() bool { left = keys(); return len(left) == 0 }) {
 			ar.Errorf("after Close there are the keys %q, which were written late", left)
 		}
 	}
