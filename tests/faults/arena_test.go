@@ -190,7 +190,9 @@ func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 		}
 	}
 	if !ar.Failed() && !ar.wrecked {
-		// A lease that was over before its answer came may have milliseconds left in Redis: nobody releases that.
+		// A request that the proxy delays is executed also when its client has given it up and is closed. What it writes
+		// lasts for its lease then, of milliseconds where a story delays so. Anything longer is still found: after Close
+		// nobody is left who could take it away.
 		if !locktest.Within(time.Second, func() bool { left = keys(); return len(left) == 0 }) {
 			ar.Errorf("after Close there are the keys %q, which were written late", left)
 		}
