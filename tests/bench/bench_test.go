@@ -118,38 +118,8 @@ func TestTheFullRunIsBounded(t *testing.T) {
 	t.Parallel()
 	p := planOf(fullDurations, fullRuns, func(scenario, implementation) bool { return true })
 	t.Log(p)
-	if p.takes+shareTime+costsTime > mostTime { // of what is spare nothing is used on a quiet machine
+	if p.takes+shareTime+costsTake() > mostTime { // of what is spare nothing is used on a quiet machine
 		t.Errorf("a run takes more than %v: %v", mostTime, p)
-	}
-}
-
-// Costs come on top of that.
-func TestCostsTakeSixMinutes(t *testing.T) {
-	t.Parallel()
-	var all time.Duration
-	for _, c := range costings() {
-		once := 4 * time.Second // to open, fill and end
-		if k, ok := keeperNamed(c.who); ok && !c.timers {
-			switch c.story {
-			case costOfHolds:
-				once += k.window()
-			case costOfWaiters:
-				once += waitingWindow
-			}
-		}
-		switch {
-		case c.who == redissonPeer.name:
-			once += jvmTime + redissonRenewedEach
-		case c.n == hugeCosts && c.story == costOfHolds:
-			once = 40 * time.Second
-		}
-		if !c.once() {
-			once *= costRuns
-		}
-		all += once
-	}
-	if all > 6*time.Minute {
-		t.Errorf("costs take about %v", all)
 	}
 }
 

@@ -76,7 +76,7 @@ func (c costing) name() string {
 
 // once says whether one run is enough: of what is counted, and of more than a library keeps.
 func (c costing) once() bool {
-	return c.timers || c.n == hugeCosts || c.who == redissonPeer.name || c.story == costOfRenewals || c.story == costOfHolds && c.n == manyCosts && c.who != keepers[0].name
+	return c.timers || c.n == hugeCosts || c.who == redissonPeer.name || c.story == costOfHolds && c.n == manyCosts && c.who != keepers[0].name
 }
 
 // A few are enough to count goroutines and timers; very many say what one more costs.
@@ -114,6 +114,35 @@ const serverItself = "server"
 
 // costRuns is how often times and bytes are taken. What is counted is the same each time.
 const costRuns = 3
+
+// costsTake is how long all of them take, in a full run.
+func costsTake() (all time.Duration) {
+	for _, c := range costings() {
+		runs := costRuns
+		if c.once() {
+			runs = 1
+		}
+		all += time.Duration(runs) * c.takes()
+	}
+	return all
+}
+
+// takes is how long one run takes: mostly, for how long it looks on.
+func (c costing) takes() time.Duration {
+	once := 3 * time.Second // to open, fill and end
+	k, ok := keeperNamed(c.who)
+	switch {
+	case c.who == redissonPeer.name:
+		once += jvmTime + 2*redissonRenewedEach
+	case c.n == hugeCosts && c.story == costOfHolds:
+		once = 40 * time.Second
+	case ok && !c.timers && c.story == costOfHolds:
+		once += k.window()
+	case ok && !c.timers && c.story == costOfWaiters:
+		once += waitingWindow
+	}
+	return once
+}
 
 // costs measures all of them, in turn.
 func (b *bench) costs(ctx context.Context, o options, missing map[string]string) ([]expense, error) {

@@ -24,8 +24,8 @@ of a library are renewed equally often. *Ended* is the time until all are releas
 Shutdown. A million holds have a WatchdogTimeout of five minutes: with 30 s, their renewals alone take more than half a core
 of this machine. Their CPU times were not measured. With 30 s, each would cost what each of 100,000 costs. redsync's million
 would need eight cores for the client and four for a server that uses one, by its CPU times. rueidislock needs as many for
-100,000. Redisson is asked for 100,000 at most, once. Its figures are those of a JVM that has run for some seconds: its heap,
-and threads instead of goroutines. Its stacks and timers are not counted.
+100,000. Redisson is asked for 100,000 at most, once. Its CPU times begin when all have been renewed once. Its heap is that of
+the JVM. It has threads instead of goroutines. Its stacks and timers are not counted.
 `
 
 const costsOfWaitersLegend = `

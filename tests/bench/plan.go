@@ -16,7 +16,6 @@ const (
 	replicaTime = 1500 * time.Millisecond
 	clientsTime = 5 * time.Second // a thousand clients
 	shareTime   = 45 * time.Second
-	costsTime   = 220 * time.Second // all of them
 )
 
 // A plan is what a run is going to do.
@@ -59,5 +58,5 @@ func (d durations) once(s scenario, i implementation) time.Duration {
 
 func (p plan) String() string {
 	return fmt.Sprintf("%s, about %v, %v for the server's share and what things cost, and up to %v more for those that the machine disturbs",
-		plural(p.measurements, "measurement"), p.takes.Round(time.Second), shareTime+costsTime, spareTime)
+		plural(p.measurements, "measurement"), p.takes.Round(time.Second), (shareTime + costsTake()).Round(time.Second), spareTime)
 }

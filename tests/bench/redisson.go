@@ -140,9 +140,9 @@ func (r *redisson) ready(timeout time.Duration) error {
 // jvmWarm is for how long a JVM warms up where others do for as long as warm.
 func jvmWarm(s scenario, warm time.Duration) time.Duration {
 	if s.Lock == countDown {
-		return 20 * warm
+		return 30 * warm
 	}
-	return 10 * warm
+	return 15 * warm
 }
 
 func (r *redisson) loop(name string, length time.Duration) map[string]any {

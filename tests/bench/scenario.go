@@ -250,7 +250,7 @@ type durations struct {
 }
 
 var (
-	fullDurations  = durations{uncontended: 300 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 4 * time.Second, fanOut: time.Second, warm: 150 * time.Millisecond}
+	fullDurations  = durations{uncontended: 250 * time.Millisecond, contended: 500 * time.Millisecond, fairness: 4 * time.Second, fanOut: time.Second, warm: 100 * time.Millisecond}
 	quickDurations = durations{uncontended: 300 * time.Millisecond, contended: 400 * time.Millisecond, fairness: 1500 * time.Millisecond, fanOut: time.Second, warm: 100 * time.Millisecond}
 )
 
