@@ -1,4 +1,6 @@
-// Package args checks what callers of any package give to a call: contexts, functions, waits, leases and lifetimes.
+// Package args checks what callers of any package give to a call: contexts,
+// functions, waits, leases and lifetimes. It promises that each of them has the
+// same bounds, and the same words for a refusal, in every package.
 package args
 
 import (

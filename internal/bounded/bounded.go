@@ -1,5 +1,6 @@
-// Package bounded reads files whose names users give, which may be endless: a device,
-// a pipe, or a log by mistake.
+// Package bounded reads files whose names users give, which may be endless: a
+// device, a pipe, or a log by mistake. It promises that none of them fills the
+// memory.
 package bounded
 
 import (

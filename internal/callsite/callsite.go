@@ -1,3 +1,6 @@
+// Package callsite remembers where something was asked for: see [Site]. It
+// promises that to remember it allocates nothing: the file and the line are looked
+// up when somebody wants to read them.
 package callsite
 
 import (

@@ -1,4 +1,6 @@
-// Package invalid has the errors about what a caller gives that a call cannot work with.
+// Package invalid has the errors about what a caller gives that a call cannot
+// work with. It promises that Err is found in each of them, and is not a part of
+// their texts.
 package invalid
 
 import (

@@ -1,4 +1,6 @@
-// Package lastuser closes what several use when the last of them has ended.
+// Package lastuser closes what several use when the last of them has ended. It
+// promises that this happens once, and that nobody waits for it longer than they
+// want.
 package lastuser
 
 import (

@@ -4,6 +4,9 @@
 // names of side keys and channels into braces, unless there are some, so twins share
 // them: "x" and "{x}" are two fair locks with one queue. A client that uses both is
 // told so, because that cannot be meant.
+//
+// It promises that it does not grow with the names that are used, and forgets none
+// that is in use all the time.
 package nameclash
 
 import (

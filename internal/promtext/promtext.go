@@ -1,5 +1,7 @@
-// Package promtext writes metrics in Prometheus' text format, version 0.0.4. It has what redlatch
-// needs of that: counters and gauges with one label at most, and no dependency.
+// Package promtext writes metrics in Prometheus' text format, version 0.0.4. It
+// has what redlatch needs of that: counters and gauges with one label at most, and
+// no dependency. It promises that whatever bytes a label has, Prometheus can read
+// the page.
 package promtext
 
 import (

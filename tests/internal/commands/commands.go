@@ -1,4 +1,6 @@
-// Package commands says which commands of scripts write, for servers in tests that refuse them as a real one does.
+// Package commands says which commands of scripts write, for servers in tests that
+// refuse them as a real one does. It promises what real servers do: tests/sim/real
+// asks them.
 package commands
 
 import "strings"

@@ -1,4 +1,6 @@
-// Package folder runs commands in a folder, for tests of what other programs make of this project.
+// Package folder runs commands in a folder, for tests of what other programs make
+// of this project. It promises that a failure shows all that the command has
+// printed.
 package folder
 
 import (

@@ -1,2 +1,0 @@
-// Package callsite remembers where something was asked for: see [Site].
-package callsite
