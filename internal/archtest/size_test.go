@@ -31,9 +31,7 @@ var oversized = map[string]excess{
 	"methods of internal/lock.Hold":     {36, "what its user can do with it, and the ways in which it ends, and is told to have ended: alone, with its nest, with its term, dropped, detached"},
 	"methods of internal/lock.Spec":     {33, "what a lock answers to all who ask about it: the user, the engine, several locks as one, force, events, claims"},
 	"methods of internal/lock.term":     {62, "the steps of one owner id, each beside its subject in a file of its own: take, hand over, re-enter, share, release, lose, tell"},
-	"methods of internal/multi.Hold":    {27, "what its user can do with it, as with one lock's, and how it looks after its members"},
-	"fields of internal/multi.Hold":     {20, "what several holds that end as one share; two groups, before and behind its mutex"},
-	"methods of internal/permit.Permit": {30, "what its user can do with it, the ways in which it ends, and what the clock of renewals asks of it"},
+	"methods of internal/permit.Permit": {26, "what its user can do with it, the ways in which it ends, and what the clock of renewals asks of it"},
 }
 
 // free may grow as they like: a field of theirs is a word of the user's.

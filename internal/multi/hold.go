@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -19,42 +20,35 @@ type Hold struct {
 
 	name     string
 	of       func(error) (lock.Busy, bool)
-	need     int             // how many holds must be live
-	bound    time.Duration   // how long to wait for a member that does not answer, once there are enough; 0: as long as for any
-	watchdog bool            // the members have no Lease
-	end      context.Context //nolint:containedctx // what Context is made of
-	cancel   context.CancelCauseFunc
+	need     int           // how many holds must be live
+	bound    time.Duration // how long to wait for a member that does not answer, once there are enough; 0: as long as for any
+	watchdog bool          // the members have no Lease
 
 	note note
 
-	mu    sync.Mutex   // guards what follows
-	holds []*lock.Hold // in the order in which they were acquired
-	begun bool
-	err   error // why it is over; nil while it is live
-	told  bool  // it has been released
-	stops []func() bool
-
-	observer holdctx.Observer // of its end; nil: there is none, or it has been told
+	holdctx.State              // its mutex guards what follows, too
+	holds         []*lock.Hold // in the order in which they were acquired
+	begun         bool
+	stops         []func() bool
 
 	// Of a RedLock: attempts at members that are in flight, and how to let the
 	// next caller of this process in.
-	away  int
-	idle  chan struct{} // closed when away is 0 again
+	away  queue.Pending
 	quit  context.CancelCauseFunc
 	leave func() // nil: nobody is kept waiting
 }
 
 func newHold(ctx context.Context, q *acquisition, need int) *Hold {
 	g := &Hold{name: q.m.Name, of: q.errors().BusyOf, need: need, watchdog: !q.o.HasLease}
-	g.end, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	g.Under(ctx)
 	return g
 }
 
 // add adds a member's hold, and says whether it still counts.
 func (g *Hold) add(h *lock.Hold) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.err != nil {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	if g.Why != nil {
 		return false
 	}
 	g.holds = append(g.holds, h)
@@ -99,7 +93,7 @@ func (g *Hold) watchLocked(h *lock.Hold) {
 	end := h.End()
 	g.stops = append(g.stops, context.AfterFunc(end, func() {
 		if h.Err() == nil { // its client is shut down: it can still be released, or lost
-			g.cancel(context.Cause(end))
+			g.CutContext(context.Cause(end))
 			h.Observe(recheck{g})
 			return
 		}
@@ -119,7 +113,7 @@ func (l recheck) Ended(holdctx.End, time.Time, error) { _ = l.g.Err() }
 // begin makes the hold live, unless some of its holds have ended already, or are about to: Close frees
 // those under which nobody works. A Close that comes now waits until it is decided whether somebody will.
 func (g *Hold) begin() error {
-	g.mu.Lock()
+	g.Mu.Lock()
 	g.begun = true
 	var closed []error
 	for _, h := range g.holds {
@@ -131,7 +125,7 @@ func (g *Hold) begin() error {
 		g.watchLocked(h)
 	}
 	holds := g.holds
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	if len(holds)-len(closed) < g.need {
 		return join(closed)
 	}
@@ -144,9 +138,9 @@ func (g *Hold) begin() error {
 
 // Err returns why the hold is over, if it is. It looks at the clock.
 func (g *Hold) Err() error {
-	g.mu.Lock()
-	err, holds := g.err, g.holds
-	g.mu.Unlock()
+	g.Mu.Lock()
+	err, holds := g.Why, g.holds
+	g.Mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -160,45 +154,7 @@ func (g *Hold) Err() error {
 		return nil
 	}
 	defer g.goOut()
-	return g.finish(join(ends))
-}
-
-// finish ends the hold, if nothing else has, and returns what did.
-func (g *Hold) finish(err error) error {
-	g.mu.Lock()
-	var observer holdctx.Observer
-	if g.err == nil {
-		g.err = err
-		g.cancel(err) // runs no code of users, as in endLocked
-		observer, g.observer = g.observer, nil
-	}
-	err = g.err
-	g.mu.Unlock()
-	holdctx.Tell(observer, holdctx.EndOf(err), err)
-	return err
-}
-
-// Observe has o told of the hold's end, at once if it has ended already.
-func (g *Hold) Observe(o holdctx.Observer) {
-	g.mu.Lock()
-	err := g.err
-	if err == nil {
-		g.observer = o
-	}
-	g.mu.Unlock()
-	if err != nil {
-		holdctx.Tell(o, holdctx.EndOf(err), err)
-	}
-}
-
-// unobserved returns who is to be told of the end, if nobody was told yet, and nobody
-// else will tell.
-func (g *Hold) unobserved() holdctx.Observer {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	o := g.observer
-	g.observer = nil
-	return o
+	return g.Finish(join(ends))
 }
 
 // join is errors.Join that leaves a single error as it is.
@@ -215,8 +171,8 @@ func (g *Hold) holderOf(err error) *lock.Hold {
 	if !ok || busy.Owner == "" {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for _, h := range g.holds {
 		if h.Owner() == busy.Owner {
 			return h
@@ -227,8 +183,8 @@ func (g *Hold) holderOf(err error) *lock.Hold {
 
 // has says whether a member is held.
 func (g *Hold) has(l *lock.Spec) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	return slices.ContainsFunc(g.holds, func(h *lock.Hold) bool { return h.Of(l) })
 }
 
@@ -255,27 +211,20 @@ func (g *Hold) level(ctx context.Context, q *acquisition) error {
 func (g *Hold) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, memberPatience)
 	defer cancel()
-	_ = g.finish(holdctx.ErrReleased)
-	_ = g.letGo(ctx)
+	_ = g.Finish(holdctx.ErrReleased)
+	_ = g.releaseAll(ctx)
 }
 
 // Release ends the hold.
 func (g *Hold) Release(ctx context.Context) error {
 	_ = g.Err() // a window that is over ends it as lost
-	g.mu.Lock()
-	if g.told {
-		g.mu.Unlock()
-		return holdctx.ErrReleased
+	now := time.Now()
+	if first, why := g.LetGo(); !first {
+		return why
 	}
-	g.told = true
-	g.mu.Unlock()
-	now, observer := time.Now(), g.unobserved()
-	_ = g.finish(holdctx.ErrReleased)
 	defer g.goOut()
-	err := g.letGo(ctx)
-	if observer != nil {
-		observer.Released(holdctx.EndOfRelease(err), now, err)
-	}
+	err := g.releaseAll(ctx)
+	g.TellRelease(holdctx.EndOfRelease(err), now, err)
 	return err
 }
 
@@ -283,13 +232,13 @@ func (g *Hold) Release(ctx context.Context) error {
 // it, which was acquired later.
 const pace = 100 * time.Millisecond
 
-// letGo releases the holds in reverse order; those of a RedLock all at once. A
+// releaseAll releases the holds in reverse order; those of a RedLock all at once. A
 // member that does not answer does not hold up the others.
-func (g *Hold) letGo(ctx context.Context) error {
-	g.mu.Lock()
-	holds, stops, quit, idle := g.holds, g.stops, g.quit, g.idle
+func (g *Hold) releaseAll(ctx context.Context) error {
+	g.Mu.Lock()
+	holds, stops, quit, idle := g.holds, g.stops, g.quit, g.away.None()
 	g.stops = nil
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	for _, stop := range stops {
 		stop()
 	}
@@ -337,7 +286,7 @@ func (g *Hold) letGo(ctx context.Context) error {
 			return nil // the rest goes on without us
 		}
 	}
-	if idle != nil {
+	if quit != nil {
 		_, _ = request.Await(ctx, nil, idle, time.Now().Add(max(g.bound, pace)))
 	}
 	return failed()
@@ -347,19 +296,19 @@ func (g *Hold) letGo(ctx context.Context) error {
 // that gets to it. Like lock.Hold.Dropped it does nothing itself.
 func (g *Hold) Dropped() {
 	giveUp := sync.OnceFunc(g.giveUp)
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for _, h := range g.holds {
 		h.Lock().Client().Dropped.Add(giveUp)
 	}
 }
 
 func (g *Hold) giveUp() {
-	holdctx.Tell(g.unobserved(), holdctx.EndDropped, nil)
-	_ = g.finish(holdctx.ErrReleased) // whatever is in flight is not to join it
-	g.mu.Lock()
+	g.Tell(holdctx.EndDropped, nil)
+	_ = g.Finish(holdctx.ErrReleased) // whatever is in flight is not to join it
+	g.Mu.Lock()
 	holds, quit := g.holds, g.quit
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	if quit != nil {
 		quit(holdctx.ErrReleased)
 	}
@@ -372,9 +321,9 @@ func (g *Hold) giveUp() {
 // Value implements holdctx.Held: it answers which hold of a lock a context descends
 // from.
 func (g *Hold) Value(key any) any {
-	g.mu.Lock()
+	g.Mu.Lock()
 	holds := g.holds
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	for _, h := range holds {
 		if v := h.Value(key); v != nil {
 			return v
@@ -385,8 +334,8 @@ func (g *Hold) Value(key any) any {
 
 // Holds returns the members' holds, in the order in which they were acquired.
 func (g *Hold) Holds() []*lock.Hold {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	return slices.Clone(g.holds)
 }
 
@@ -395,9 +344,6 @@ func (g *Hold) Kept() bool { return g.watchdog }
 
 // Name returns the names of the locks.
 func (g *Hold) Name() string { return g.name }
-
-// End returns the context that ends with the hold.
-func (g *Hold) End() context.Context { return g.end }
 
 // Expires returns until when the hold can be trusted: the zero Time if it is over.
 func (g *Hold) Expires() time.Time {

@@ -199,7 +199,7 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	m := q.m
 	g := newHold(ctx, q, m.need)
 	g.bound = q.bound()
-	g.away, g.idle = len(m.locks), make(chan struct{})
+	g.away.Add(len(m.locks))
 	limit := g.bound
 	if !q.o.Until.IsZero() {
 		limit = min(limit, max(0, time.Until(q.o.Until)))
@@ -286,23 +286,19 @@ func (g *Hold) count(votes <-chan answer, members int) (cast []answer, won bool)
 
 // back notes that an attempt has come back, and says whether it was the last.
 func (g *Hold) back() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.away--
-	if g.away > 0 {
-		return false
-	}
-	close(g.idle)
-	return true
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	g.away.Add(-1)
+	return g.away.Count() == 0
 }
 
 // stayIn keeps the callers behind this one waiting until the hold is over.
 func (g *Hold) stayIn(place *lock.Place) {
-	g.mu.Lock()
+	g.Mu.Lock()
 	place.Show(g.holds[0])
 	g.leave = place.Leave
-	lost := g.err != nil
-	g.mu.Unlock()
+	lost := g.Why != nil
+	g.Mu.Unlock()
 	if lost {
 		g.goOut()
 	}
@@ -310,10 +306,10 @@ func (g *Hold) stayIn(place *lock.Place) {
 
 // goOut lets the next caller of this process in.
 func (g *Hold) goOut() {
-	g.mu.Lock()
+	g.Mu.Lock()
 	leave := g.leave
 	g.leave = nil
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	if leave != nil {
 		leave()
 	}

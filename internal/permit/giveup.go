@@ -19,18 +19,18 @@ func dropped(ps []*Permit) {
 	all.Dropped.Add(func() {
 		var live []*Permit
 		for _, p := range ps {
-			p.mu.Lock()
-			if p.err == nil && !p.detached {
+			p.Mu.Lock()
+			if p.Why == nil && !p.detached {
 				live = append(live, p)
 			}
-			p.mu.Unlock()
+			p.Mu.Unlock()
 		}
 		if len(live) == 0 {
 			return
 		}
 		all.Events.Dropped(ps[0].sem.Name(), ps[0].site)
 		for _, p := range live {
-			holdctx.Tell(p.unobserved(), holdctx.EndDropped, nil)
+			p.Tell(holdctx.EndDropped, nil)
 		}
 		all.Server.Go(func() { _ = Together(live).Release(context.Background()) })
 	})
@@ -50,9 +50,7 @@ func (s *Expirable) giveUp(ctx context.Context, ps []*Permit) error {
 		s.all.Events.Lost(loss)
 	}
 	for _, p := range ps {
-		if observer := p.unobserved(); observer != nil {
-			observer.Released(holdctx.EndOfRelease(err), now, err)
-		}
+		p.TellRelease(holdctx.EndOfRelease(err), now, err)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func (s *Expirable) giveBack(ids []string) error {
 	}
 	for _, p := range ours {
 		if p.end(holdctx.ErrReleased, "") {
-			holdctx.Tell(p.unobserved(), holdctx.EndReleased, nil)
+			p.Tell(holdctx.EndReleased, nil)
 		}
 	}
 	b := &giveBack{ids: ids, done: make(chan struct{})}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
@@ -27,15 +26,10 @@ type Permit struct {
 	site      callsite.Site
 	since     time.Time
 
-	mu       sync.Mutex     // guards what follows
-	err      error          // why it is over; nil while it is live
-	lost     holdctx.Reason // and if it was lost, how
-	told     bool           // the holder has been told of the loss by Release
-	detached bool           // Detach was called: it is over here when it is released here, and not before
-	note     string         // what its holder says that it is for
-	stop     holdctx.Lazy   // what Context is made of
-
-	observer holdctx.Observer // of its end; nil: there is none, or it has been told
+	holdctx.State                // its mutex guards what follows, too
+	lost          holdctx.Reason // how it was lost, if it was
+	detached      bool           // Detach was called: it is over here when it is released here, and not before
+	note          string         // what its holder says that it is for
 }
 
 // Name returns the semaphore's name.
@@ -60,7 +54,8 @@ func (p *Permit) Expires() time.Time {
 
 func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Permit {
 	want := &w.Want
-	p := &Permit{sem: s, id: id, kept: !want.HasLease, uncertain: want.uncertain, site: w.Site, note: want.Note, since: now, stop: holdctx.Lazy{Context: w.Ctx}}
+	p := &Permit{sem: s, id: id, kept: !want.HasLease, uncertain: want.uncertain, site: w.Site, note: want.Note, since: now}
+	p.Under(w.Ctx)
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, want.Lease
 	p.lease.Group = wire.Slot(s.Key)
 	p.lease.Confirm(want.sent, want.Lease)
@@ -78,9 +73,9 @@ func (p *Permit) Value(key any) any {
 			k.Add(p.ID())
 		}
 	case holdctx.Doubt:
-		p.mu.Lock()
+		p.Mu.Lock()
 		apart := p.detached
-		p.mu.Unlock()
+		p.Mu.Unlock()
 		if !apart {
 			p.sem.all.Clock.Check(&p.lease)
 		}
@@ -99,44 +94,22 @@ func (p *Permit) begin() bool {
 	return true
 }
 
-// End returns the context that ends with the permit.
-func (p *Permit) End() context.Context {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stop.Get(p.err)
-}
-
 // Detach leaves the permit to whoever has its id, unless it is over.
 func (p *Permit) Detach() error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	err := p.err
+	p.Mu.Lock()
+	err := p.Why
 	p.detached = err == nil
-	p.mu.Unlock()
+	p.Mu.Unlock()
 	if err != nil {
 		return err
 	}
 	p.sem.all.Clock.Remove(&p.lease)
 	p.sem.all.live.remove(p)
-	if observer := p.unobserved(); observer != nil {
-		observer.Released(holdctx.EndDetached, time.Now(), nil)
-	}
+	p.TellRelease(holdctx.EndDetached, time.Now(), nil)
 	return nil
-}
-
-// Observe has o told of the permit's end, at once if it has ended already.
-func (p *Permit) Observe(o holdctx.Observer) {
-	p.mu.Lock()
-	err := p.err
-	if err == nil {
-		p.observer = o
-	}
-	p.mu.Unlock()
-	if err != nil {
-		holdctx.Tell(o, holdctx.EndOf(err), err)
-	}
 }
 
 // SetNote says what a live permit is for, from now on.
@@ -144,11 +117,11 @@ func (p *Permit) SetNote(text string) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 	switch {
-	case p.err != nil:
-		return p.err
+	case p.Why != nil:
+		return p.Why
 	case p.detached: // nobody can be told
 		return holdctx.ErrDetached
 	}
@@ -156,19 +129,9 @@ func (p *Permit) SetNote(text string) error {
 	return nil
 }
 
-// unobserved returns who is to be told of the end, if nobody was told yet, and nobody
-// else will tell.
-func (p *Permit) unobserved() holdctx.Observer {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	o := p.observer
-	p.observer = nil
-	return o
-}
-
 // Err looks at the clock itself.
 func (p *Permit) Err() error {
-	if err := p.over(); err != nil {
+	if err := p.Over(); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -177,27 +140,19 @@ func (p *Permit) Err() error {
 	} else if !p.lease.Until.IsZero() && !now.Before(p.lease.Until) {
 		p.lose(holdctx.MaxHold)
 	}
-	return p.over()
-}
-
-func (p *Permit) over() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+	return p.Over()
 }
 
 // end ends the permit, if nothing else has, and says whether it did. Its context
-// ends before anything else happens; that runs no code of users. how is empty if it was
-// not lost.
+// ends before anything else happens. how is empty if it was not lost.
 func (p *Permit) end(err error, how holdctx.Reason) bool {
-	p.mu.Lock()
-	if p.err != nil || (p.detached && err != holdctx.ErrReleased) { //nolint:errorlint // the value itself
-		p.mu.Unlock()
+	p.Mu.Lock()
+	if (p.detached && err != holdctx.ErrReleased) || !p.EndLocked(err) { //nolint:errorlint // the value itself
+		p.Mu.Unlock()
 		return false
 	}
-	p.err, p.lost = err, how
-	p.stop.End(err)
-	p.mu.Unlock()
+	p.lost = how
+	p.Mu.Unlock()
 	p.sem.all.Clock.Remove(&p.lease)
 	p.sem.all.live.remove(p)
 	return true
@@ -213,7 +168,7 @@ func (p *Permit) lose(how holdctx.Reason) {
 		return
 	}
 	p.sem.all.Events.Lost(p.loss(err, time.Now()))
-	holdctx.Tell(p.unobserved(), holdctx.EndLost, err)
+	p.Tell(holdctx.EndLost, err)
 	if how == holdctx.Gone && p.uncertain {
 		p.sem.reap([]string{p.id}, nil)
 	}
@@ -248,18 +203,12 @@ func (p *Permit) Expired() {
 func (p *Permit) Gone() { p.lose(holdctx.Gone) }
 
 // EndContext ends the permit's context, and nothing else.
-func (p *Permit) EndContext() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err == nil {
-		p.stop.Now(request.ErrClosed)
-	}
-}
+func (p *Permit) EndContext() { p.CutContext(request.ErrClosed) }
 
 // Close ends the permit and leaves it to its lease: a section may still run.
 func (p *Permit) Close() {
 	if p.end(request.ErrClosed, "") {
-		holdctx.Tell(p.unobserved(), holdctx.EndClosed, nil)
+		p.Tell(holdctx.EndClosed, nil)
 	}
 }
 
@@ -278,14 +227,10 @@ type ending struct {
 func (p *Permit) letGo() ending {
 	_ = p.Err() // a window that is over ends the permit as lost
 	live := p.end(holdctx.ErrReleased, "")
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := ending{live: live, detached: p.detached, lapsed: !p.told && p.lost.Lapsed(), err: p.err}
-	if p.told {
-		e.err = holdctx.ErrReleased
-	}
-	p.told = true
-	return e
+	first, why := p.LetGo()
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return ending{live: live, detached: p.detached, lapsed: first && p.lost.Lapsed(), err: why}
 }
 
 // Release ends the permit, then it is free for whoever waits. ctx bounds only the
@@ -319,9 +264,9 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	p.mu.Lock()
+	p.Mu.Lock()
 	apart := p.detached
-	p.mu.Unlock()
+	p.Mu.Unlock()
 	if apart {
 		if p.sem.all.Server.Left() {
 			return request.ErrClosed

@@ -15,12 +15,9 @@ import (
 type Several struct {
 	holdctx.Whole
 
-	ps []*Permit
-
-	mu     sync.Mutex      // guards what follows
-	end    context.Context //nolint:containedctx // nil until somebody asks for it
-	cancel context.CancelCauseFunc
-	told   bool // they have been released
+	ps    []*Permit
+	state holdctx.State // of all as one; it has no observer, as each permit has one
+	watch sync.Once     // for the first of them to end, once somebody asks for the context
 }
 
 // Together returns permits as one.
@@ -39,21 +36,10 @@ func (s *Several) Kept() bool { return s.ps[0].Kept() }
 func (s *Several) Err() error {
 	for _, p := range s.ps {
 		if err := p.Err(); err != nil {
-			s.over(err)
-			return err
+			return s.state.Finish(err)
 		}
 	}
 	return nil
-}
-
-// over ends the context, if somebody has asked for it.
-func (s *Several) over(err error) {
-	s.mu.Lock()
-	cancel := s.cancel
-	s.mu.Unlock()
-	if cancel != nil {
-		cancel(err) // runs no code of users
-	}
 }
 
 // Expires returns until when all can be trusted: the zero Time if one is over.
@@ -71,20 +57,18 @@ func (s *Several) Expires() (first time.Time) {
 
 // End returns the context that ends with the first permit that does.
 func (s *Several) End() context.Context {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.end == nil {
-		s.end, s.cancel = context.WithCancelCause(context.WithoutCancel(s.ps[0].End()))
+	s.watch.Do(func() {
+		s.state.Under(s.ps[0].End())
 		for _, p := range s.ps {
 			end := p.End()
 			if end.Err() != nil { // at once, not when a goroutine has run
-				s.cancel(context.Cause(end))
+				s.state.CutContext(context.Cause(end))
 				break
 			}
-			context.AfterFunc(end, func() { s.cancel(context.Cause(end)) })
+			context.AfterFunc(end, func() { s.state.CutContext(context.Cause(end)) })
 		}
-	}
-	return s.end
+	})
+	return s.state.End()
 }
 
 // Value implements holdctx.Held.
@@ -107,15 +91,9 @@ func (s *Several) Value(key any) any {
 // was released by itself before counts as released. Whoever has the id of a permit that was detached may have released
 // it, or not: so each of those has a request of its own.
 func (s *Several) Release(ctx context.Context) error {
-	s.mu.Lock()
-	told := s.told
-	s.told = true
-	s.mu.Unlock()
-	if told {
-		return holdctx.ErrReleased
-	}
-	if s.Err() == nil {
-		s.over(holdctx.ErrReleased)
+	_ = s.Err() // what was lost is over for that reason
+	if first, why := s.state.LetGo(); !first {
+		return why
 	}
 	sem, live := s.ps[0].sem, &s.ps[0].sem.all.live
 	live.releasing(1)
