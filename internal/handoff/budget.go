@@ -26,10 +26,10 @@ const (
 
 	shortestPause = 5 * time.Millisecond
 	LongestPause  = 80 * time.Millisecond
-	calmPauses    = 9 // a pause that nobody used is paid by so much time without one
+	quietPauses    = 9 // a pause that nobody used is paid by so much time without one
 
 	// Keep is for how long they are remembered.
-	Keep = calmPauses * LongestPause
+	Keep = quietPauses * LongestPause
 )
 
 // A Budget is a process's conduct towards others that want the same lock. It is
@@ -72,17 +72,17 @@ func (u *Budget) OverAfter(hands int, now time.Time) bool {
 	return (d >= QuantumMax || (u.Hands >= hands && d >= quantumMin)) && u.Yields(now)
 }
 
-// Yields says whether there is any use in a turn: not during the calm, nor after a
+// Yields says whether there is any use in a turn: not during the quiet, nor after a
 // pause before it is known whether that was used. (Of many permits others are still
 // here, and another turn would begin another pause.) The release was
 // sent at sent: one that was in flight when a pause ended begins no other, before it
 // is known whether that one was used.
 func (u *Budget) Yields(now time.Time) bool {
-	return !u.calmed(now) && (u.Owed == 0 || now.Before(u.Rest))
+	return !u.quiet(now) && (u.Owed == 0 || now.Before(u.Rest))
 }
 
-// calmed says that whoever listens was found not to want the lock.
-func (u *Budget) calmed(now time.Time) bool { return u.takers == 0 && now.Before(u.QuietUntil) }
+// quiet says that whoever listens was found not to want the lock.
+func (u *Budget) quiet(now time.Time) bool { return u.takers == 0 && now.Before(u.QuietUntil) }
 
 // Last says whether this process has had the lock for long enough, seen or
 // unseen waiters.
@@ -101,7 +101,7 @@ func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	u.pause = shortestPause
 	if !u.unseen {
 		// A process that has lost no time for long can lose more at once.
-		u.pause = min(max(u.pause, u.longer, 2*now.Sub(u.Unused)/calmPauses), LongestPause)
+		u.pause = min(max(u.pause, u.longer, 2*now.Sub(u.Unused)/quietPauses), LongestPause)
 	}
 	n = max(1, n)
 	if now.Before(u.QuietUntil) {
@@ -147,14 +147,14 @@ func (u *Budget) Settled(foreign int, now time.Time) {
 	u.Owes(foreign, now)
 	if u.Owed > 0 && !u.unseen {
 		u.longer = min(2*u.pause, LongestPause)
-		u.Unused, u.QuietUntil, u.takers = now, now.Add(calmPauses*u.pause), u.taken
+		u.Unused, u.QuietUntil, u.takers = now, now.Add(quietPauses*u.pause), u.taken
 	}
 	u.Owed = 0
 }
 
 // Used notes that messages were heard after a pause that nobody seemed to have used:
 // of several permits somebody has taken one, and left some. He is owed a turn, as long
-// as the calm lasts; those who listen beside him are not.
+// as the quiet lasts; those who listen beside him are not.
 func (u *Budget) Used(foreign int) {
 	if u.Owed == 0 && foreign > u.heard {
 		u.heard, u.takers, u.longer = foreign, max(u.takers, 1), u.pause

@@ -95,10 +95,10 @@ func unused(t *testing.T, u *Budget, now time.Time, want ...time.Duration) time.
 		}
 		now = now.Add(pause)
 		u.Settled(0, now)
-		end := now.Add(calmPauses*pause - 1)
+		end := now.Add(quietPauses*pause - 1)
 		u.Begin(end, true)
 		u.Yield(3, 0, end, end)
-		if got := u.Owes(0, end); got != 0 || !u.calmed(end) {
+		if got := u.Owes(0, end); got != 0 || !u.quiet(end) {
 			t.Fatalf("owes %v so soon after a pause of %v", got, pause)
 		}
 		now = end.Add(1)
@@ -135,7 +135,7 @@ func TestWhoTakesATurnKeepsItBesideThoseWhoDoNot(t *testing.T) {
 	u.Settled(1, now)
 	u.Begin(now, true)
 	u.Yield(3, 1, now, now)
-	if got := u.Owes(1, now); got != 2*shortestPause || u.Owed != 1 || u.calmed(now) {
+	if got := u.Owes(1, now); got != 2*shortestPause || u.Owed != 1 || u.quiet(now) {
 		t.Errorf("owes %d turns, a pause of %v", u.Owed, got)
 	}
 }
@@ -182,7 +182,7 @@ func TestAMessageShowsThatAPauseWasUsed(t *testing.T) {
 	now = now.Add(shortestPause)
 	u.Settled(0, now)
 	u.Used(0)
-	if !u.calmed(now) {
+	if !u.quiet(now) {
 		t.Error("used without a message")
 	}
 	u.Used(1)
@@ -192,7 +192,7 @@ func TestAMessageShowsThatAPauseWasUsed(t *testing.T) {
 	}
 }
 
-// One who takes a permit and leaves others had ended the calm for all who listen.
+// One who takes a permit and leaves others had ended the quiet for all who listen.
 func TestAMessageDuringTheCalmIsWorthOneTurn(t *testing.T) {
 	now := time.Now()
 	var u Budget
@@ -222,13 +222,13 @@ func TestWhatWasLearntIsForgottenWhenNobodyListens(t *testing.T) {
 	now = now.Add(time.Second)
 	u.Begin(now, true)
 	u.Yield(3, 0, now, now)
-	if got := u.Owes(0, now); got != shortestPause || u.Owed != 3 || u.calmed(now) {
+	if got := u.Owes(0, now); got != shortestPause || u.Owed != 3 || u.quiet(now) {
 		t.Errorf("owes %d turns, a pause of %v; want 3, %v", u.Owed, got, shortestPause)
 	}
 	u.Settled(0, now)
 	u.Free()
-	if u.Begin(now, true); u.calmed(now) {
-		t.Error("still calm")
+	if u.Begin(now, true); u.quiet(now) {
+		t.Error("still quiet")
 	}
 }
 
@@ -331,7 +331,7 @@ func TestAReleaseInFlightAtTheEndOfAPauseBeginsNoOther(t *testing.T) {
 	}
 	u.Settled(0, answered)
 	if u.Yields(answered) {
-		t.Error("no calm after a pause that nobody used")
+		t.Error("no quiet after a pause that nobody used")
 	}
 }
 

@@ -9,13 +9,13 @@
 //	quantum ── over, others wait ──► yield ──► pause ── a message: somebody had it ──► pause, one less owed
 //	   ▲                                        │                                          │
 //	   │                                        │ nobody had it                            │ nothing is owed
-//	   └──────────── calm ◄─────────────────────┘                                          │
+//	   └──────────── quiet ◄────────────────────┘                                          │
 //	   ▲                                                                                   │
 //	   └───────────────────────────────────────────────────────────────────────────────────┘
 //
 // A quantum ends after 32 hand-offs and a millisecond, or after five milliseconds. To
 // yield is to release to n others: then the process owes n of them a turn, and makes a
-// pause for each. During the calm, which lasts nine pauses, it owes only as many as
+// pause for each. During the quiet, which lasts nine pauses, it owes only as many as
 // have taken a turn before. What one release has found is remembered for as long.
 //
 // A Budget does not know what is held, who waits, or how to ask. It is not locked: it

@@ -40,11 +40,11 @@ func All(name string, locks []*lock.Spec) (*Spec, error) {
 }
 
 // Acquire gets all of the locks, or the majority that makes a hold.
-func (m *Spec) Acquire(ctx context.Context, p lock.Params) (*Hold, error) {
+func (m *Spec) Acquire(ctx context.Context, want lock.Params) (*Hold, error) {
 	wish := m.locks[0].Wish() // if it has a lease, all have that
-	p.Lease, p.HasLease = wish.Lease, wish.HasLease
-	p.Member, p.Since = true, time.Now()
-	q := &acquisition{m: m, o: &p}
+	want.Lease, want.HasLease = wish.Lease, wish.HasLease
+	want.Member, want.Since = true, time.Now()
+	q := &acquisition{m: m, want: &want}
 	if m.red {
 		return q.most(ctx)
 	}
@@ -126,7 +126,7 @@ func membersError(locks []*lock.Spec, err error) error {
 // An acquisition is one call that wants several locks as one.
 type acquisition struct {
 	m    *Spec
-	o    *lock.Params // of the whole, and of each member but for Until
+	want *lock.Params // of the whole, and of each member but for Until
 	late request.Lateness
 	slow int // how often a member was not had in time, although nobody was seen to have it
 }
@@ -163,7 +163,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 		if err == nil {
 			return g, nil
 		}
-		if q.o.Try || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, request.ErrNotAcknowledged) {
+		if q.want.Try || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, request.ErrNotAcknowledged) {
 			return nil, err
 		}
 		if again == afterRest {
@@ -171,7 +171,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 			if busy.Owner == "" {
 				q.slow++ // of two servers that both need longer one would always be too late
 			}
-			over := lock.Shows(ctx, missing, q.o.Since, q.o)
+			over := lock.Shows(ctx, missing, q.want.Since, q.want)
 			err := q.rest(ctx, round, missing, busy, 0)
 			if over(); err != nil {
 				return nil, err
@@ -185,11 +185,12 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 // errors make the errors that users see.
 func (q *acquisition) errors() *lock.Errors { return &q.m.locks[0].Client().Errors }
 
-// shows lets those see who ask that the caller waits for all members, until over is called.
-func (q *acquisition) shows(ctx context.Context) (over func()) {
+// publish makes the caller visible to who asks, as one that waits for all members,
+// until over is called.
+func (q *acquisition) publish(ctx context.Context) (over func()) {
 	each := make([]func(), len(q.m.locks))
 	for i, l := range q.m.locks {
-		each[i] = lock.Shows(ctx, l, q.o.Since, q.o)
+		each[i] = lock.Shows(ctx, l, q.want.Since, q.want)
 	}
 	return func() {
 		for _, f := range each {
@@ -199,7 +200,7 @@ func (q *acquisition) shows(ctx context.Context) (over func()) {
 }
 
 // over says whether the longest wait that the caller allows is over.
-func (q *acquisition) over() bool { return !q.o.Until.IsZero() && time.Until(q.o.Until) <= 0 }
+func (q *acquisition) over() bool { return !q.want.Until.IsZero() && time.Until(q.want.Until) <= 0 }
 
 // rest pauses before the next round. busy says who has the member l, if that is why the last
 // one failed; took is how long others could be in its way, at least.
@@ -208,7 +209,7 @@ func (q *acquisition) rest(ctx context.Context, round int, l *lock.Spec, busy lo
 	e := lock.Busy{Name: cmp.Or(busy.Name, l.Name()), Owner: busy.Owner, TTL: busy.TTL, After: busy.After}
 	l.Client().Events.Refused(busy.Owner)
 	return q.m.whileOpen(ctx, func(ctx context.Context) error {
-		_, err := request.Pause(ctx, nil, nil, q.o.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
+		_, err := request.Pause(ctx, nil, nil, q.want.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
 		return l.Client().Errors.GaveUp(err, e)
 	})
 }
@@ -263,10 +264,10 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 		return nil, never, nil
 	}
 	// Lost while the others were being acquired: too slow for the lease.
-	if q.o.Try || !errors.Is(err, holdctx.ErrLost) {
+	if q.want.Try || !errors.Is(err, holdctx.ErrLost) {
 		return order[0], never, err
 	}
-	if err := q.late.Again(ctx, order[0].Client().Server, q.o.Try, q.o.Until); err != nil {
+	if err := q.late.Again(ctx, order[0].Client().Server, q.want.Try, q.want.Until); err != nil {
 		return order[0], never, q.errors().GaveUp(err, lock.Busy{Name: order[0].Name()})
 	}
 	return order[0], atOnce, &request.OutageError{Cause: request.ErrTooLate}
@@ -275,12 +276,12 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 // together takes the first of the locks, and those that can be taken with it: see
 // Together.
 func (q *acquisition) together(ctx context.Context, g *Hold, order []*lock.Spec, first bool) (missing *lock.Spec, err error) {
-	o := q.params(!first)
+	want := q.params(!first)
 	locks := lock.Joint(ctx, slices.DeleteFunc(slices.Clone(order), g.has))
 	if locks == nil {
 		return nil, nil
 	}
-	holds, missing, err := lock.Together(ctx, locks, &o)
+	holds, missing, err := lock.Together(ctx, locks, &want)
 	for _, h := range holds {
 		g.add(h)
 	}
@@ -311,7 +312,7 @@ func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (h *l
 		}
 		return err
 	}
-	if q.o.Try || q.m.ofOne() {
+	if q.want.Try || q.m.ofOne() {
 		err = enter(ctx)
 	} else {
 		err = q.m.whileOpen(ctx, enter)
@@ -327,12 +328,12 @@ func (m *Spec) ofOne() bool {
 // params says how a member is wanted: in haste, if others of them are held. A caller that
 // only tries does not wait anyway.
 func (q *acquisition) params(haste bool) lock.Params {
-	o := *q.o
+	want := *q.want
 	limit := time.Now().Add(min(memberPatience<<min(q.slow, 10), longestPatience))
-	if haste && !o.Try && (o.Until.IsZero() || limit.Before(o.Until)) {
-		o.Until, o.Hasty = limit, true
+	if haste && !want.Try && (want.Until.IsZero() || limit.Before(want.Until)) {
+		want.Until, want.Hasty = limit, true
 	}
-	return o
+	return want
 }
 
 func sameLock(a, b *lock.Spec) error {

@@ -39,7 +39,7 @@ type Hold struct {
 }
 
 func newHold(ctx context.Context, q *acquisition, need int) *Hold {
-	g := &Hold{name: q.m.Name, of: q.errors().BusyOf, need: need, watchdog: !q.o.HasLease}
+	g := &Hold{name: q.m.Name, of: q.errors().BusyOf, need: need, watchdog: !q.want.HasLease}
 	g.Under(ctx)
 	return g
 }
@@ -105,10 +105,10 @@ func (g *Hold) watchLocked(h *lock.Hold) {
 type recheck struct{ g *Hold }
 
 // Released implements holdctx.Observer.
-func (l recheck) Released(holdctx.End, time.Time, error) { _ = l.g.Err() }
+func (r recheck) Released(holdctx.End, time.Time, error) { _ = r.g.Err() }
 
 // Ended implements holdctx.Observer.
-func (l recheck) Ended(holdctx.End, time.Time, error) { _ = l.g.Err() }
+func (r recheck) Ended(holdctx.End, time.Time, error) { _ = r.g.Err() }
 
 // begin makes the hold live, unless some of its holds have ended already, or are about to: Close frees
 // those under which nobody works. A Close that comes now waits until it is decided whether somebody will.
@@ -191,14 +191,14 @@ func (g *Hold) has(l *lock.Spec) bool {
 // level raises the leases of the members that were acquired first, if the others
 // took long, so that they end together.
 func (g *Hold) level(ctx context.Context, q *acquisition) error {
-	if !q.o.HasLease {
+	if !q.want.HasLease {
 		return nil
 	}
 	for _, h := range g.holds {
-		if time.Until(h.Expires()) > q.o.Lease*4/5 {
+		if time.Until(h.Expires()) > q.want.Lease*4/5 {
 			continue
 		}
-		err := q.m.whileOpen(ctx, func(ctx context.Context) error { return h.ExtendUntil(ctx, q.o.Until, q.o.Lease) })
+		err := q.m.whileOpen(ctx, func(ctx context.Context) error { return h.ExtendUntil(ctx, q.want.Until, q.want.Lease) })
 		if err != nil {
 			l := h.Lock()
 			return memberError(l, l.Client().Errors.GaveUp(err, lock.Busy{Name: l.Name()}))

@@ -66,7 +66,7 @@ func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
 	var place *lock.Place
 	var waited bool
 	err := q.m.whileOpen(ctx, func(ctx context.Context) (err error) {
-		place, waited, err = q.m.queue.Enter(ctx, q.o)
+		place, waited, err = q.m.queue.Enter(ctx, q.want)
 		return err
 	})
 	switch {
@@ -137,7 +137,7 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Refusals) (*Hold, e
 	for round := 0; ; round++ {
 		start := time.Now()
 		if round == 1 {
-			over = q.shows(ctx)
+			over = q.publish(ctx)
 		}
 		g, votes := q.round(ctx)
 		if g != nil {
@@ -158,7 +158,7 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Refusals) (*Hold, e
 		case why != nil:
 			s.silent, s.errs = true, []error{why} // what did not answer then is still being waited for
 		}
-		_, outage := q.m.locks[0].Client().Server.Look("", x, q.o.Since, time.Now())
+		_, outage := q.m.locks[0].Client().Server.Look("", x, q.want.Since, time.Now())
 		switch {
 		case s.same != nil:
 			return nil, s.same
@@ -166,7 +166,7 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Refusals) (*Hold, e
 			return nil, s.hopeless
 		case ctx.Err() != nil:
 			return nil, s.ended(request.ContextError(ctx))
-		case q.o.Try, q.over(), s.vain, s.silent && outage != nil:
+		case q.want.Try, q.over(), s.vain, s.silent && outage != nil:
 			return nil, s.error()
 		}
 		// Callers that met would meet again after a pause that is short beside the
@@ -201,8 +201,8 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	g.bound = q.bound()
 	g.away.Add(len(m.locks))
 	limit := g.bound
-	if !q.o.Until.IsZero() {
-		limit = min(limit, max(0, time.Until(q.o.Until)))
+	if !q.want.Until.IsZero() {
+		limit = min(limit, max(0, time.Until(q.want.Until)))
 	}
 	// The attempts end with ctx, but not those that are late when the caller has got what
 	// it wanted: its context may be for no longer than that.
@@ -217,9 +217,9 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	votes := make(chan answer, len(m.locks))
 	for i, l := range m.locks {
 		l.Client().Server.Go(func() {
-			o := *q.o
-			o.Try, o.Until = true, time.Time{}
-			h, err := l.Enter(each, o)
+			want := *q.want
+			want.Try, want.Until = true, time.Time{}
+			h, err := l.Enter(each, want)
 			v := answer{member: i, h: h, err: err}
 			if err == nil && !g.add(h) {
 				l.Client().Server.Go(func() { _ = h.Release(context.Background()) })
@@ -355,7 +355,7 @@ func (q *acquisition) sum(votes []answer) result {
 				continue
 			}
 			answers++
-			stays := !q.o.Until.IsZero() && busy.After > time.Until(q.o.Until)
+			stays := !q.want.Until.IsZero() && busy.After > time.Until(q.want.Until)
 			if stays {
 				stay++
 			}

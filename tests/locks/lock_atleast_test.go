@@ -256,7 +256,7 @@ func wantStays(w *locktest.World, l *redlatch.Lock, wait, after time.Duration) {
 	start := time.Now()
 	_, err := l.TryAcquire(bg, wait)
 	var busy *redlatch.BusyError
-	if !asBusy(err, &busy) || (busy.RetryAfter-after).Abs() > time.Millisecond || busy.TTL != busy.RetryAfter || !redlatch.IsRetryable(err) {
+	if !isBusy(err, &busy) || (busy.RetryAfter-after).Abs() > time.Millisecond || busy.TTL != busy.RetryAfter || !redlatch.IsRetryable(err) {
 		w.Errorf("got %v, want to be told to retry after %v", err, after)
 	}
 	if d := time.Since(start); d != 0 {
@@ -326,7 +326,7 @@ func TestThoseInLineBehindALongWaitLearnThatTheLockStays(t *testing.T) {
 		w.Release(h)
 		o := <-short
 		var busy *redlatch.BusyError
-		if !asBusy(o.Err, &busy) || busy.RetryAfter != 59*time.Second || time.Since(start) != time.Second {
+		if !isBusy(o.Err, &busy) || busy.RetryAfter != 59*time.Second || time.Since(start) != time.Second {
 			t.Errorf("%v, after %v", o.Err, time.Since(start))
 		}
 		wantStays(w, c.Lock("job"), 10*time.Second, 59*time.Second)
@@ -462,7 +462,7 @@ func TestTheIDThatKeepsALockIsReleasedAndNotExtended(t *testing.T) {
 			w.Release(h)
 			_, err := other.Lock("job").TryAcquire(bg, 0)
 			var busy *redlatch.BusyError
-			if !asBusy(err, &busy) || strings.Contains(err.Error(), "is held by") || !strings.Contains(err.Error(), "was released, and MinHold keeps it for another 1m0s") {
+			if !isBusy(err, &busy) || strings.Contains(err.Error(), "is held by") || !strings.Contains(err.Error(), "was released, and MinHold keeps it for another 1m0s") {
 				t.Errorf("%v", err)
 			}
 			w.WantErr(by.ReleaseID(bg, h.ID()), redlatch.ErrNotHeld)
@@ -564,12 +564,12 @@ func TestMinHoldOnRealServers(t *testing.T) {
 			}
 			_, err = c.Lock("job").TryAcquire(bg, 0)
 			var busy *redlatch.BusyError
-			if !asBusy(err, &busy) || !strings.HasPrefix(busy.Owner, c.ID()+":") {
+			if !isBusy(err, &busy) || !strings.HasPrefix(busy.Owner, c.ID()+":") {
 				t.Errorf("Try: %v", err)
 			}
 			start := time.Now()
 			_, err = locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{}).Lock("job").TryAcquire(bg, d/2)
-			if !asBusy(err, &busy) || busy.RetryAfter <= d/2 || busy.RetryAfter > d || time.Since(start) > d/2-time.Second {
+			if !isBusy(err, &busy) || busy.RetryAfter <= d/2 || busy.RetryAfter > d || time.Since(start) > d/2-time.Second {
 				t.Errorf("a shorter wait: %v, after %v", err, time.Since(start))
 			}
 			s.MustDo("DEL", "job")
@@ -577,7 +577,7 @@ func TestMinHoldOnRealServers(t *testing.T) {
 	})
 }
 
-func asBusy(err error, busy **redlatch.BusyError) bool {
+func isBusy(err error, busy **redlatch.BusyError) bool {
 	b, ok := err.(*redlatch.BusyError) //nolint:errorlint // that is what Try returns
 	*busy = b
 	return ok

@@ -14,11 +14,11 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// lonely is a driver in memory of a server that nobody else uses: a lock that is to be
+// sole is a driver in memory of a server that nobody else uses: a lock that is to be
 // yielded is kept.
-type lonely struct{ *locktest.Blockable }
+type sole struct{ *locktest.Blockable }
 
-func (l lonely) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+func (l sole) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	reply, err := l.Blockable.Run(ctx, s, keys, args)
 	if strings.HasSuffix(s.Name(), ".yield") {
 		reply = driver.Reply{Kind: driver.ReplyList, List: []driver.Reply{reply}}
@@ -38,7 +38,7 @@ func BenchmarkLocal(b *testing.B) {
 	client := func(b *testing.B) *redlatch.Client {
 		b.Helper()
 		end := make(chan struct{})
-		c := locktest.ClientOf(b, lonely{&locktest.Blockable{End: end}}, redlatch.Config{})
+		c := locktest.ClientOf(b, sole{&locktest.Blockable{End: end}}, redlatch.Config{})
 		b.Cleanup(func() { close(end) })
 		return c
 	}
