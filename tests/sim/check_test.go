@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -217,5 +218,108 @@ func TestALatchThatOpensTooEarlyIsNoticed(t *testing.T) {
 				t.Errorf("the checker says %q, want something with %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Only what goes on without the number of the last token, or with an older one, gives a token again.
+func TestOnlyALossOfTheNumberExcusesATokenThatDoesNotRise(t *testing.T) {
+	const s = time.Second
+	one := func(process int, n int64, call, from, to time.Duration) *claim {
+		return &claim{
+			resource: "a", id: strconv.Itoa(process), weight: 1, process: process, nest: process, token: n, call: call, from: from, to: to,
+			footing: &footing{asked: call, longest: 2 * s},
+		}
+	}
+	inTurn := func(n ...int64) (all []*claim) { // from 0 to 1 s, from 2 s to 3 s, and so on
+		for i, n := range n {
+			at := time.Duration(2*i) * s
+			all = append(all, one(i, n, at, at, at+s))
+		}
+		return all
+	}
+	at := func(what string, from time.Duration) []*loss {
+		return []*loss{{what: what, from: from, to: from + s/2}}
+	}
+	for _, test := range []struct {
+		name   string
+		claims []*claim
+		losses []*loss
+		dated  bool
+		steps  []step
+		want   string // nothing: that is right
+	}{
+		{"all is lost", inTurn(7, 1), at(wiped, s), false, nil, ""},
+		{"all is lost of another server", inTurn(7, 1), []*loss{{what: wiped, site: 1, from: s, to: s}}, false, nil, "after the token 7"},
+		{"all is lost before both", inTurn(0, 7, 1), at(wiped, s), false, nil, "after the token 7"},
+		{"a token of before the loss comes again, and again", inTurn(7, 1, 2, 2), at(wiped, s), false, nil, "with the token 2, after the token 2"},
+		{"a replica lacks the last token", []*claim{one(1, 7, s, s, 2*s), one(2, 7, 3*s, 3*s, 4*s)}, at("failover", s), false, nil, ""},
+		{"a replica has the last token", inTurn(7, 7), at("failover", s/2), false, nil, "after the token 7"},
+		{"an older file has the last token", inTurn(7, 7), at("older", s/2), false, nil, "after the token 7"},
+		{"the lock is evicted", inTurn(7, 7), at("evict", s/2), false, nil, "after the token 7"},
+		{"the clock is set ahead", inTurn(7, 6), at("ahead", s/2), false, nil, "after the token 7"},
+		{"it is forced", inTurn(7, 6), at(forced, s/2), false, nil, "after the token 7"},
+		{
+			"who had it before it was forced is told later",
+			[]*claim{one(1, 8, s, s, 2*s), one(2, 7, 0, 2*s, 3*s)},
+			at(forced, s/2), false, nil, "",
+		},
+		{
+			"who had it before it was forced is told the same token",
+			[]*claim{one(1, 7, s, s, 2*s), one(2, 7, 0, 2*s, 3*s)},
+			at(forced, s/2), false, nil, "after the token 7",
+		},
+		{"a term goes on with the clock", inTurn(7, 1), at(wiped, s), true, nil, "after the token 7"},
+		{"a term goes on with a clock that was set back", inTurn(7_000_000, 6_000_000), at(wiped, s), true, []step{{0, s, s}}, ""},
+		{"a term is lower than the clock can be", inTurn(7_000_000, 5_000_000), at(wiped, s), true, []step{{0, s, s}}, "after the token 7"},
+		{"a clock of another server was set back", inTurn(7_000_000, 6_000_000), at(wiped, s), true, []step{{1, s, s}}, "after the token 7"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := &history{start: time.Now(), capacity: 1, claims: test.claims, losses: test.losses, dated: test.dated, steps: test.steps}
+			h.check()
+			got := strings.Join(h.wrong, "\n")
+			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+				t.Errorf("the checker says %q, want something with %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Two servers may each give what one of them may give once.
+func TestOverlapsAreThoseOfOneServer(t *testing.T) {
+	const s = time.Second
+	one := func(process, site int, from, to time.Duration) *claim {
+		return &claim{
+			resource: "a", site: site, weight: 1, process: process, nest: process, from: from, to: to,
+			footing: &footing{asked: from, longest: 2 * s},
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		claims []*claim
+		want   time.Duration
+	}{
+		{"of one server", []*claim{one(1, 0, 0, 4*s), one(2, 0, 3*s, 5*s)}, s},
+		{"of two servers", []*claim{one(1, 0, 0, 4*s), one(2, 1, 3*s, 5*s)}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := &history{start: time.Now(), capacity: 1, claims: test.claims, losses: []*loss{{what: wiped, from: 2 * s, to: 2 * s}}}
+			if got := h.overlaps()[wiped]; got != test.want {
+				t.Errorf("the longest overlap is %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// A fault that does nothing to a type is not to be counted for it.
+func TestNobodyForcesPermits(t *testing.T) {
+	for _, typ := range Types() {
+		plan, err := Standard(0, typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		takes := typ != "permits" && typ != "cluster" && !slices.Contains(counts(), typ)
+		if got := slices.Contains(plan.Faults, forced); got != takes {
+			t.Errorf("%s: it is forced: %t, want %t", typ, got, takes)
+		}
 	}
 }

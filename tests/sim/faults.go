@@ -39,7 +39,7 @@ func Keeping() []string {
 
 // Losing are those by which the server loses data.
 func Losing() []string {
-	return []string{"wipe", "older", "failover", "split", "evict", "ahead", "force"}
+	return slices.Concat([]string{wiped}, restoring(), sparing())
 }
 
 // schedule returns the faults of a lane.
@@ -136,6 +136,9 @@ func (w *world) strikeServer(f fault, until time.Time) {
 	case "pause":
 		s.set(func() { s.paused = until })
 	case "back":
+		w.history.mu.Lock()
+		w.steps = append(w.steps, step{s.site, w.now(), f.lasts})
+		w.history.mu.Unlock()
 		s.step(-f.lasts)
 	case "full":
 		ill(noMemory)
@@ -149,7 +152,7 @@ func (w *world) strikeServer(f fault, until time.Time) {
 		ill(readOnly)
 	case "no script":
 		ill(noScript)
-	case "wipe":
+	case wiped:
 		over := w.lose(s.site, f.what, "")
 		w.restart(s, short, func() { s.load(snapshot{}) })
 		over()
@@ -185,22 +188,18 @@ func (w *world) strikeServer(f fault, until time.Time) {
 		over := w.lose(s.site, f.what, "")
 		s.step(f.lasts)
 		over()
-	case "force":
+	case forced:
 		w.force(w.victim(f), s.site, object(f.side%objects))
 	default:
 		panic("no fault " + f.what)
 	}
 }
 
-// force takes a lock away, as an administrator does, whoever has it: of a ReadWriteLock only a writer's. A permit is given back by its
-// id only.
+// force takes a lock away, as an administrator does, whoever has it: of a ReadWriteLock only a writer's.
 func (w *world) force(p *process, site int, name string) {
 	x := w.whole(p, name)
 	if w.kind.together != nil {
 		x = choice{lock: p.clients[site].Lock(name)} // a vote of it
-	}
-	if x.lock == nil {
-		return
 	}
 	l := &loss{what: forced, site: site, resource: x.lock.Name(), least: w.kind.capacity}
 	switch {

@@ -48,11 +48,24 @@ type loss struct {
 	from, to time.Duration
 }
 
-// forced is a loss that somebody asked for, and released how a claim ends that its worker has given back.
+// wiped is a loss of all data, forced one that somebody asked for, and released how a claim ends that its worker has given back.
 const (
+	wiped    = "wipe"
 	forced   = "force"
 	released = "released"
 )
+
+// sparing are the ways to lose data after which all is there that has no TTL, and is no lock.
+func sparing() []string { return []string{"evict", "ahead", forced} }
+
+// restoring are those after which a server goes on with what it had when they began.
+func restoring() []string { return []string{"older", "failover", "split"} }
+
+// A step is by how much, and when, a server's clock was set back.
+type step struct {
+	site   int
+	at, by time.Duration
+}
 
 // forever is when a loss ends that has not ended yet.
 const forever = time.Duration(1<<63 - 1)
@@ -81,6 +94,8 @@ type history struct {
 	capacity int // of each resource
 	claims   []*claim
 	losses   []*loss
+	steps    []step
+	dated    bool // a number that is lost goes on with the server's clock, as that of an election's terms
 	wrong    []string
 	lost     int                    // holds
 	footings map[[2]string]*footing // by resource and id
