@@ -176,22 +176,28 @@ SIM := go run ./sim/replay -dir "$(CURDIR)/.tools/sim"
 sim: ## Play all types with faults by chance, for ten minutes. To replay: make sim SEED=7 TYPE=fair; with few faults: make sim SHRINK=7 TYPE=fair.
 	@cd tests && $(SIM) $(if $(SHRINK),-shrink -seed $(SHRINK),$(if $(SEED),-seed $(SEED))) $(if $(TYPE),-type $(TYPE)) $(if $(FOR),-for $(FOR)) $(ARGS)
 
-.PHONY: robustness
+.PHONY: robustness page
 robustness: .tools/gotest ## Play for ten minutes, look for all mutants, and write docs/robustness.md of that. Half an hour. Longer: make robustness FOR=1h.
 	@cd tests && $(SIM) -results sim/results/simulation.json $(if $(FOR),-for $(FOR))
 	@export $(PLAIN) REDLATCH_SIM_MUTANTS="$(CURDIR)/tests/sim/results/mutants.json"; \
 	$(GOTEST) -C tests -label 'make $@' -- -count=1 -vet=off -timeout 40m -run '^TestEachMutantIsFound$$' ./sim/replay
+	@$(MAKE) --no-print-directory page
+
+page: ## Write docs/robustness.md of the figures that there are, with those of the last make campaign.
+	@if [ -e "$(FIGURES)" ]; then cp "$(FIGURES)" tests/sim/results/campaign.json; fi
 	@cd tests && go run ./sim/replay -page ../docs/robustness.md
 
-# Its figures stand in RESULTS, a line of JSON for each play.
-RESULTS ?= $(CURDIR)/.tools/campaign.json
+# The figures of a campaign stand in RESULTS, a line of JSON for each play. Tests run in other folders.
+RESULTS ?= .tools/campaign.json
+FIGURES = $(abspath $(RESULTS))
 
 .PHONY: campaign
 campaign: servers .tools/gotest ## Play all types that have holds with real processes, on real servers, Sentinel and Cluster, for eight minutes. Shorter: make campaign FOR=4m.
 	@tests/interop/build.sh || { [ -z "$${REDLATCH_PROOF:-}" ] && echo 'campaign: Redisson does not play' >&2; }
-	@export $(PLAIN) REDLATCH_CAMPAIGN_LENGTH=$(or $(FOR),8m) REDLATCH_CAMPAIGN_RESULTS="$(RESULTS)"; \
+	@rm -f "$(FIGURES)" "$(FIGURES).txt"
+	@export $(PLAIN) REDLATCH_CAMPAIGN_LENGTH=$(or $(FOR),8m) REDLATCH_CAMPAIGN_RESULTS="$(FIGURES)"; \
 	$(GOTEST) -C tests -label 'make $@' -- -count=1 -vet=off -parallel 6 -timeout 30m ./sim/campaign; \
-	cat "$(RESULTS).txt"
+	cat "$(FIGURES).txt"
 
 .PHONY: waits
 waits: ## List the tests on real servers or in real time, with the longest wait of each and what it waits for.

@@ -17,7 +17,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -90,7 +89,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		if *typ != "" {
 			types = []string{*typ}
 		}
-		c := campaign{player: p, types: types, keep: filepath.Join(*dir, "wrong"), out: out, figures: results.Simulation{Source: source(ctx)}}
+		c := campaign{player: p, types: types, keep: filepath.Join(*dir, "wrong"), out: out, figures: results.Simulation{Source: results.SourceNow(ctx)}}
 		err := c.run(ctx, *long)
 		if *figures != "" {
 			err = errors.Join(err, results.Write(*figures, c.figures))
@@ -138,17 +137,6 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 func summary(plan sim.Plan, r *sim.Report) string {
 	return fmt.Sprintf("seed %d, type %s: %v, %d scripts, %d holds, %d of Redisson's among them, %d told of a loss, %d that a loss of data may have taken, %d requests and replies lost, %d late, %d executed twice",
 		plan.Seed, plan.Type, r.Duration.Round(time.Second), r.Scripts, r.Holds, r.Theirs, r.Told, r.Excused, r.Lost, r.Late, r.Twice)
-}
-
-// source says what is played: the last commit that changed more than tests and pages.
-func source(ctx context.Context) results.Source {
-	cmd := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "log", "-1", "--format=%H", "--",
-		":(top)*.go", ":(top)*.lua", ":(top)*.luainc", ":(exclude,top)tests", ":(exclude,top)*_test.go")
-	commit, err := cmd.Output()
-	if err != nil {
-		commit = []byte("unknown")
-	}
-	return results.Source{Commit: strings.TrimSpace(string(commit)), Date: time.Now().UTC().Format(time.DateOnly)}
 }
 
 // A campaign plays random seeds.
@@ -212,7 +200,7 @@ func (c *campaign) note(plan sim.Plan, r *sim.Report, err error) bool {
 	if played {
 		fmt.Fprintln(c.out, summary(plan, r))
 		err = r.Err()
-		c.figures.Of(plan.Type, results.OneServer).Add(&results.Played{
+		c.figures.Of(plan.Type, sim.Topology(plan.Type)).Add(&results.Played{
 			Seeds: 1, Wrong: min(1, len(r.Wrong)), Simulated: r.Duration, Scripts: r.Scripts, Holds: r.Holds, Told: r.Told, Excused: r.Excused,
 			Lost: r.Lost, Late: r.Late, Faults: r.Struck, Overlaps: r.Overlaps,
 		})

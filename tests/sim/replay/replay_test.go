@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/tests/sim"
+	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
 // playerOf builds and loads the simulation, for a test.
@@ -99,6 +100,12 @@ func TestASeedThatGoesWrongLeavesItsPlanAndItsTrace(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "make sim SEED=7 TYPE=fair, to shrink it: make sim SHRINK=7 TYPE=fair") {
 		t.Errorf("it says %s", out.String())
+	}
+	if plan, err = sim.Standard(7, "red"); err != nil {
+		t.Fatal(err)
+	}
+	if c.note(plan, &sim.Report{}, nil); !slices.ContainsFunc(c.figures.Plays, func(p *results.Played) bool { return p.Type == "red" && p.Topology == sim.Independent }) {
+		t.Errorf("a RedLock was played, and the figures are %+v", c.figures.Plays)
 	}
 	for end, want := range map[string]string{".txt": "first\nsecond\n", ".json": `"Seed": 7`} {
 		if text, err := os.ReadFile(filepath.Join(c.keep, "fair-7"+end)); err != nil || !strings.Contains(string(text), want) {

@@ -3,10 +3,13 @@ package results
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/tests/sim"
 )
 
 // A rule is one of docs/guarantees.md that a mutant can break.
@@ -41,51 +44,53 @@ var rules = []rule{
 	{"rates", "rate-limiters"},
 }
 
-type loss struct{ name, what, told string }
+// A trouble is a fault that the simulation makes, as the page says it. told is empty, unless data is lost: then docs/guarantees.md says so
+// of when the holder learns of it.
+type trouble struct{ name, what, told string }
 
-// losses are the ways to lose data, with what docs/guarantees.md says of when the holder learns of it.
-var losses = []loss{
-	{"wipe", "a restart without data", "within the time to reconnect"},
-	{"older", "a restart with older data", "within the time to reconnect"},
-	{"failover", "a failover to a replica that lags", "within the time to reconnect"},
-	{"split", "a failover after which the old primary still answers", "within the time to reconnect to the new one"},
-	{"evict", "an eviction", "within a third of the lease, or when the trust window of a `Lease` ends"},
+// troubles are all of them, in the order of the page.
+var troubles = []trouble{
+	{"cut", "a link is cut, one way or both", ""},
+	{"stall", "a process stands still, as others see it", ""},
+	{"break", "connections break", ""},
+	{"kill", "a process is killed", ""},
+	{"shut down", "a process shuts down in order", ""},
+	{"restart", "the server restarts with its data", ""},
+	{"pause", "`CLIENT PAUSE`", ""},
+	{"back", "the server's clock is set back", ""},
+	{"full", "`OOM`", ""},
+	{"readonly disk", "`MISCONF`", ""},
+	{"loading", "`LOADING`", ""},
+	{"busy", "`BUSY`", ""},
+	{"replica", "`READONLY`", ""},
+	{"no script", "`NOSCRIPT`", ""},
+	{"lag", "the replica stands still", ""},
+	{"takeover", "the replica takes the place of the primary", ""},
+	{"move", "a slot moves to another node, key by key", ""},
+	{"cluster down", "`CLUSTERDOWN`", ""},
+	{"wipe", "the server restarts without data", "within the time to reconnect"},
+	{"older", "it restarts with older data", "within the time to reconnect"},
+	{"failover", "a replica that lags takes its place", "within the time to reconnect"},
+	{"split", "the same, and the old primary still answers", "within the time to reconnect to the new one"},
+	{"evict", "a key is evicted", "within a third of the lease, or when the trust window of a `Lease` ends"},
 	{"ahead", "the server's clock is set ahead", "at the next renewal, or when the trust window of a `Lease` ends"},
-	{"force", "a forced release", "before, unless the holder does not answer within a second"},
+	{"force", "somebody forces a lock", "before, unless the holder does not answer within a second"},
 }
 
-// faults are those that the simulation makes, in the order of the page, as it says them.
-var faults = []struct{ name, what string }{
-	{"cut", "a link is cut, one way or both"},
-	{"stall", "a process stands still, as others see it"},
-	{"break", "connections break"},
-	{"kill", "a process is killed"},
-	{"shut down", "a process shuts down in order"},
-	{"restart", "the server restarts with its data"},
-	{"pause", "`CLIENT PAUSE`"},
-	{"back", "the server's clock is set back"},
-	{"full", "`OOM`"},
-	{"readonly disk", "`MISCONF`"},
-	{"loading", "`LOADING`"},
-	{"busy", "`BUSY`"},
-	{"replica", "`READONLY`"},
-	{"no script", "`NOSCRIPT`"},
-	{"wipe", "the server restarts without data"},
-	{"older", "it restarts with older data"},
-	{"failover", "a replica that lags takes its place"},
-	{"split", "the same, and the old primary still answers"},
-	{"evict", "a key is evicted"},
-	{"ahead", "the server's clock is set ahead"},
-	{"force", "somebody forces a lock"},
+// unknown returns an error if the page cannot say what one of these is. Of what loses data it has to say more.
+func unknown(names iter.Seq[string], loses bool) error {
+	for name := range names {
+		if !slices.ContainsFunc(troubles, func(t trouble) bool { return t.name == name && (t.told != "" || !loses) }) {
+			return fmt.Errorf("the page does not know the fault %q, or when a holder is told of it", name)
+		}
+	}
+	return nil
 }
-
-// OneServer is the topology of a play with one primary at a time.
-const OneServer = "one server"
 
 // topologies are those that locks are used on, and realTopologies what a campaign with real servers calls them. The page shows those,
 // too, on which nothing was played.
 var (
-	topologies     = []string{OneServer, "Cluster", "independent servers"}
+	topologies     = []string{sim.OneServer, sim.WithReplica, sim.Cluster, sim.Independent}
 	realTopologies = []string{"single", "Sentinel", "Cluster", "independent servers"}
 )
 
@@ -107,8 +112,16 @@ func Page(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	met, err := s.matrices(c)
+	if err != nil {
+		return "", err
+	}
+	overlaps, err := s.overlaps(c)
+	if err != nil {
+		return "", err
+	}
 	return strings.Join([]string{
-		intro, s.figures(), c.real(), matrixText, s.matrices(c), overlapText, s.overlaps(c), m.text(), found, recordText, record(), replayText,
+		intro, s.figures(), c.real(), matrixText, met, overlapText, overlaps, m.text(), found, recordText, record(), replayText,
 	}, "\n"), nil
 }
 
@@ -135,6 +148,9 @@ func number(n int) string {
 	return text
 }
 
+// tenths has a digit after the point: half an hour is not none.
+func tenths(n float64) string { return fmt.Sprintf("%.1f", n) }
+
 // Add adds what was played otherwise.
 func (p *Played) Add(o *Played) {
 	p.Seeds, p.Wrong, p.Simulated, p.Scripts = p.Seeds+o.Seeds, p.Wrong+o.Wrong, p.Simulated+o.Simulated, p.Scripts+o.Scripts
@@ -142,13 +158,16 @@ func (p *Played) Add(o *Played) {
 	for what, n := range o.Faults {
 		p.Faults[what] += n
 	}
+	for who, n := range o.By {
+		p.By[who] += n
+	}
 	for what, d := range o.Overlaps {
 		p.Overlaps[what] = max(p.Overlaps[what], d)
 	}
 }
 
 func newPlayed(typ, topology string) *Played {
-	return &Played{Type: typ, Topology: topology, Faults: map[string]int{}, Overlaps: map[string]time.Duration{}}
+	return &Played{Type: typ, Topology: topology, By: map[string]int{}, Faults: map[string]int{}, Overlaps: map[string]time.Duration{}}
 }
 
 // Of returns what was played of a type on a topology, to be added to.
@@ -190,78 +209,92 @@ func (s *Simulation) figures() string {
 	var g grid
 	all := s.sum()
 	fmt.Fprintf(&g.text, "Played at random: %s. It took %s simulated hours. Of %s seeds %s went wrong.\n\n",
-		s.Source, number(int(all.Simulated.Hours())), number(all.Seeds), number(all.Wrong))
+		s.Source, tenths(all.Simulated.Hours()), number(all.Seeds), number(all.Wrong))
 	g.head("type", "seeds", "simulated hours", "faults", "scripts", "requests and replies lost", "late requests", "holds", "told of a loss", "excused by lost data", "seeds that went wrong")
 	for _, p := range append(slices.Clone(s.Plays), all) {
-		g.row(p.Type, number(p.Seeds), fmt.Sprintf("%.1f", p.Simulated.Hours()), number(p.struck()), number(p.Scripts), number(p.Lost), number(p.Late),
+		g.row(p.Type, number(p.Seeds), tenths(p.Simulated.Hours()), number(p.struck()), number(p.Scripts), number(p.Lost), number(p.Late),
 			number(p.Holds), number(p.Told), number(p.Excused), number(p.Wrong))
 	}
 	return g.text.String()
 }
 
-// matrix returns how often each fault struck each of these types.
-func matrix(plays []*Played, types []string) string {
+// matrix returns how often each of these faults struck each of these types, and then each other fault that did.
+func matrix(plays []*Played, types []string, faults []trouble) string {
 	var g grid
 	g.head(append([]string{"fault"}, types...)...)
 	struck := map[string]map[string]int{}
-	names := map[string]string{}
-	var order []string // of faults: those that the page knows, and then the others
-	for _, f := range faults {
-		order, names[f.name] = append(order, f.name), f.what
-	}
 	for _, p := range plays {
 		for _, what := range slices.Sorted(maps.Keys(p.Faults)) {
 			if struck[what] == nil {
 				struck[what] = map[string]int{}
 			}
-			if !slices.Contains(order, what) {
-				order = append(order, what)
+			if !slices.ContainsFunc(faults, func(f trouble) bool { return f.name == what }) {
+				faults = append(faults, trouble{name: what, what: what})
 			}
 			struck[what][p.Type] += p.Faults[what]
 		}
 	}
-	for _, what := range order {
-		if struck[what] == nil && plays[0].Real {
-			continue // real processes have faults of their own
-		}
-		row := []string{cmp.Or(names[what], what)}
+	for _, f := range faults {
+		row := []string{f.what}
 		for _, typ := range types {
-			row = append(row, empty(struck[what][typ]))
+			row = append(row, empty(struck[f.name][typ]))
 		}
 		g.row(row...)
 	}
 	return g.text.String()
 }
 
-// matrices returns what met what, in fake time and on real servers, by topology.
-func (s *Simulation) matrices(c *Simulation) string {
-	var types []string
-	for _, p := range slices.Concat(s.Plays, c.Plays) {
-		if !slices.Contains(types, p.Type) {
-			types = append(types, p.Type)
+// on returns the types that the simulation plays on a topology, and the faults that may strike them.
+func on(topology string) (types []string, faults []trouble) {
+	may := map[string]bool{}
+	for _, typ := range sim.Types() {
+		if sim.Topology(typ) != topology {
+			continue
+		}
+		types = append(types, typ)
+		for seed := range uint64(2) { // one loses data
+			if plan, err := sim.Standard(seed, typ); err == nil {
+				for _, what := range plan.Faults {
+					may[what] = true
+				}
+			}
 		}
 	}
+	return types, slices.DeleteFunc(slices.Clone(troubles), func(t trouble) bool { return !may[t.name] })
+}
+
+// matrices returns what met what, in fake time and on real servers, by topology. Real processes have faults of their own, which have
+// names that say what they are.
+func (s *Simulation) matrices(c *Simulation) (string, error) {
 	var parts []string
-	for _, all := range []struct {
-		where string
-		plays []*Played
-		on    []string
-	}{{"in fake time", s.Plays, topologies}, {"with real processes", c.Plays, realTopologies}} {
-		on := all.on
-		for _, p := range all.plays {
-			if !slices.Contains(on, p.Topology) {
-				on = append(slices.Clone(on), p.Topology)
-			}
+	add := func(where, topology string, played *Simulation, types []string, faults []trouble) {
+		text := "Nothing was played here: every cell is empty.\n"
+		if plays := slices.DeleteFunc(slices.Clone(played.Plays), func(p *Played) bool { return p.Topology != topology }); len(plays) > 0 {
+			text = matrix(plays, types, faults)
 		}
-		for _, topology := range on {
-			text := "Nothing was played here: every cell is empty.\n"
-			if plays := slices.DeleteFunc(slices.Clone(all.plays), func(p *Played) bool { return p.Topology != topology }); len(plays) > 0 {
-				text = matrix(plays, types)
-			}
-			parts = append(parts, fmt.Sprintf("### %s%s, %s\n\n%s", strings.ToUpper(topology[:1]), topology[1:], all.where, text))
+		parts = append(parts, fmt.Sprintf("### %s%s, %s\n\n%s", strings.ToUpper(topology[:1]), topology[1:], where, text))
+	}
+	for _, p := range s.Plays {
+		if want := sim.Topology(p.Type); p.Topology != want {
+			return "", fmt.Errorf("%s was played on %q, and not on %q", p.Type, p.Topology, want)
+		}
+		if err := unknown(maps.Keys(p.Faults), false); err != nil {
+			return "", err
 		}
 	}
-	return strings.Join(parts, "\n")
+	for _, topology := range topologies {
+		types, faults := on(topology)
+		add("in fake time", topology, s, types, faults)
+	}
+	for _, p := range c.Plays {
+		if !slices.Contains(realTopologies, p.Topology) || !slices.Contains(sim.Held(), p.Type) {
+			return "", fmt.Errorf("the page has no place for real processes that play %s on %q", p.Type, p.Topology)
+		}
+	}
+	for _, topology := range realTopologies {
+		add("with real processes", topology, c, sim.Held(), nil)
+	}
+	return strings.Join(parts, "\n"), nil
 }
 
 // empty shows a cell in which nothing was played.
@@ -278,66 +311,88 @@ func (s *Simulation) real() string {
 		return noCampaign
 	}
 	var g grid
-	g.text.WriteString(campaignText + "\n")
-	g.head("servers", "plays", "minutes", "faults", "holds")
+	var who []string // has had something
 	by := map[string]*Played{}
 	for _, p := range s.Plays {
 		if by[p.Topology] == nil {
 			by[p.Topology] = newPlayed("", p.Topology)
 		}
 		by[p.Topology].Add(p)
+		for name := range p.By {
+			if !slices.Contains(who, name) {
+				who = append(who, name)
+			}
+		}
 	}
+	slices.Sort(who)
+	fmt.Fprintf(&g.text, campaignText, s.Source)
+	heads := []string{"servers", "plays", "minutes", "faults", "holds"}
+	for _, name := range who {
+		heads = append(heads, "of "+name)
+	}
+	g.head(append(heads, "plays that went wrong")...)
 	for _, topology := range slices.Sorted(maps.Keys(by)) {
 		p := by[topology]
-		g.row(topology, number(p.Seeds), number(int(p.Simulated.Minutes())), number(p.struck()), number(p.Holds))
+		row := []string{topology, number(p.Seeds), tenths(p.Simulated.Minutes()), number(p.struck()), number(p.Holds)}
+		for _, name := range who {
+			row = append(row, empty(p.By[name]))
+		}
+		g.row(append(row, number(p.Wrong))...)
 	}
 	return g.text.String()
 }
 
 // overlaps returns the longest overlaps, in fake time and with real processes.
-func (s *Simulation) overlaps(c *Simulation) string {
+func (s *Simulation) overlaps(c *Simulation) (string, error) {
 	var g grid
 	fake, lived := s.sum(), c.sum()
+	for _, p := range []*Played{fake, lived} {
+		if err := unknown(maps.Keys(p.Overlaps), true); err != nil {
+			return "", err
+		}
+	}
 	longest := func(p *Played, what string) string {
 		d, played := p.Overlaps[what]
 		switch {
 		case d > 0:
 			return fmt.Sprintf("%.2f s", d.Seconds())
-		case played || p.Faults[what] > 0:
+		case played:
 			return "none"
 		}
 		return "–"
 	}
 	g.head("what lost the data", "how often, in fake time", "longest overlap", "with real processes", "when the holder is told, as documented")
-	all := slices.Clone(losses)
-	for _, what := range slices.Sorted(maps.Keys(lived.Overlaps)) {
-		if !slices.ContainsFunc(all, func(l loss) bool { return l.name == what }) {
-			all = append(all, loss{what, what, "within the time to reconnect"})
+	for _, t := range troubles {
+		if t.told != "" {
+			g.row(t.what, empty(fake.Faults[t.name]), longest(fake, t.name), longest(lived, t.name), t.told)
 		}
 	}
-	for _, l := range all {
-		g.row(l.what, empty(fake.Faults[l.name]), longest(fake, l.name), longest(lived, l.name), l.told)
-	}
-	return g.text.String()
+	return g.text.String(), nil
 }
 
-// median of the seeds that it took to find a mutant.
-func (m *Mutants) median() uint64 {
-	var all []uint64
+// found returns how many seeds it took to find each of those that were found, sorted.
+func (m *Mutants) found() (all []uint64) {
 	for _, x := range m.Mutants {
-		all = append(all, x.Seeds)
+		if x.Seeds > 0 {
+			all = append(all, x.Seeds)
+		}
 	}
 	slices.Sort(all)
-	return all[len(all)/2]
+	return all
 }
 
 func (m *Mutants) text() string {
-	return fmt.Sprintf(mutantsText, m.Source, len(m.Mutants), m.median())
+	all := m.found()
+	text := fmt.Sprintf(mutantsText, m.Source, len(all), all[len(all)/2])
+	if left := len(m.Mutants) - len(all); left > 0 {
+		text += fmt.Sprintf(leftText, left)
+	}
+	return text
 }
 
 func (m *Mutants) table() (string, error) {
-	if len(m.Mutants) == 0 {
-		return "", fmt.Errorf("%s has no mutants", MutantsFile)
+	if len(m.found()) == 0 {
+		return "", fmt.Errorf("%s has no mutant that was found", MutantsFile)
 	}
 	by := map[string][]Mutant{}
 	for _, x := range m.Mutants {
@@ -351,7 +406,11 @@ func (m *Mutants) table() (string, error) {
 			name = fmt.Sprintf("[%s](guarantees.md#%s)", r.name, r.anchor)
 		}
 		for _, x := range by[r.name] {
-			g.row(name, x.Name, x.Type, fmt.Sprint(x.Seeds), fmt.Sprint(x.Most))
+			seeds := fmt.Sprint(x.Seeds)
+			if x.Seeds == 0 {
+				seeds = "not looked for yet"
+			}
+			g.row(name, x.Name, x.Type, seeds, fmt.Sprint(x.Most))
 		}
 		if by[r.name] == nil {
 			g.row(name, "none", "–", "–", "–")

@@ -3,12 +3,15 @@ package results
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -48,7 +51,28 @@ type Played struct {
 	Faults    map[string]int           `json:"faults"`   // that struck
 	Overlaps  map[string]time.Duration `json:"overlaps"` // the longest, by how data was lost
 
-	Real bool `json:"-"` // processes and servers were real, and so was the time
+	By map[string]int `json:"-"` // of the holds, if processes were real: by who had them
+}
+
+// A Line is what a campaign of real processes writes of one play, as JSON in a line.
+type Line struct {
+	Source
+
+	Topology string         `json:"topology"`
+	Server   string         `json:"server"`
+	Version  string         `json:"version"`
+	Type     string         `json:"type"`
+	Redisson string         `json:"redisson,omitempty"` // the version of the process beside ours
+	Wrong    bool           `json:"wrong"`
+	Seconds  float64        `json:"seconds"`
+	Lost     float64        `json:"lost_seconds"` // of these, in which data may have been lost
+	Holds    int            `json:"holds"`
+	By       map[string]int `json:"holds_by"` // all who took part, by their adapter, or Redisson
+	Faults   map[string]int `json:"faults"`
+
+	// Overlaps are the longest times, in ms, for which two had what one may have, by the way to lose data, as the simulation calls it. A
+	// way that made no two have it has 0.
+	Overlaps map[string]float64 `json:"longest_overlap_ms"`
 }
 
 // Mutants are those of the library that the checker was to find.
@@ -63,8 +87,19 @@ type Mutant struct {
 	Name  string `json:"name"`
 	Rule  string `json:"rule"` // that it breaks
 	Type  string `json:"type"`
-	Seeds uint64 `json:"seeds"` // that it took to find it
+	Seeds uint64 `json:"seeds"` // that it took to find it; 0: nobody has looked for it yet
 	Most  uint64 `json:"most"`  // that it may take
+}
+
+// SourceNow returns what is tested now: the last commit that changed more than tests and pages.
+func SourceNow(ctx context.Context) Source {
+	cmd := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "log", "-1", "--format=%H", "--",
+		":(top)*.go", ":(top)*.lua", ":(top)*.luainc", ":(exclude,top)tests", ":(exclude,top)*_test.go")
+	commit, err := cmd.Output()
+	if err != nil {
+		commit = []byte("unknown")
+	}
+	return Source{Commit: strings.TrimSpace(string(commit)), Date: time.Now().UTC().Format(time.DateOnly)}
 }
 
 // Write writes figures into a file.
@@ -74,6 +109,17 @@ func Write(file string, figures any) error {
 		return err
 	}
 	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // it is published
+}
+
+// WriteLines writes those of a campaign into a file.
+func WriteLines(file string, lines []Line) error {
+	var text bytes.Buffer
+	for out := json.NewEncoder(&text); len(lines) > 0; lines = lines[1:] {
+		if err := out.Encode(lines[0]); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(file, text.Bytes(), 0o644) //nolint:gosec // it is published
 }
 
 func read(dir, file string, figures any) error {
@@ -92,23 +138,22 @@ func campaign(dir string) (*Simulation, error) {
 		return all, nil
 	}
 	for lines := json.NewDecoder(bytes.NewReader(text)); err == nil; {
-		var line struct {
-			Topology, Type string
-			Plays, Holds   int
-			Seconds        float64
-			Faults         map[string]int
-			Overlaps       map[string]float64 `json:"longest_overlap_ms"`
-		}
+		var line Line
 		if err = lines.Decode(&line); err != nil {
 			break
 		}
-		p := all.Of(line.Type, line.Topology)
-		p.Real = true
-		overlaps := map[string]time.Duration{}
-		for what, ms := range line.Overlaps {
-			overlaps[what] = time.Duration(ms * float64(time.Millisecond))
+		p := Played{
+			Seeds: 1, Holds: line.Holds, Simulated: time.Duration(line.Seconds * float64(time.Second)),
+			Faults: line.Faults, By: line.By, Overlaps: map[string]time.Duration{},
 		}
-		p.Add(&Played{Seeds: line.Plays, Holds: line.Holds, Simulated: time.Duration(line.Seconds * float64(time.Second)), Faults: line.Faults, Overlaps: overlaps})
+		if line.Wrong {
+			p.Wrong = 1
+		}
+		for what, ms := range line.Overlaps {
+			p.Overlaps[what] = time.Duration(ms * float64(time.Millisecond))
+		}
+		all.Source = line.Source // all are of one run
+		all.Of(line.Type, line.Topology).Add(&p)
 	}
 	if !errors.Is(err, io.EOF) {
 		return nil, err

@@ -47,7 +47,9 @@ After that minute nothing goes wrong any more, and all that is left has to come 
 ## The figures
 `
 
-const campaignText = `Real processes on real servers have played, too. They are killed and stopped, and their connections are cut ([how](../tests/sim/campaign)).
+const campaignText = `Real processes on real servers have played, too: %s. They are killed and stopped, and their connections are cut ([how](../tests/sim/campaign)).
+Each has one of the three adapters. In some plays a process of Redisson takes part.
+
 `
 
 const noCampaign = `Real processes on real servers play, too, with ` + "`make campaign`" + `. Its figures are not on this page yet.
@@ -70,6 +72,9 @@ A mutant is the library with one fault that was put in on purpose. The checker m
 nothing with the same seed in the library itself. Of this run: %s. It found %d mutants. The median number of seeds is %d.
 `
 
+const leftText = `Of %d more it is not known yet whether they are found.
+`
+
 const recordText = `## Track record
 
 Faults of redlatch itself that were found before its first release, and mended. Each has a test that fails if it comes back.
@@ -85,6 +90,7 @@ const replayText = `## Play it yourself
 | ` + "`make sim SHRINK=7 TYPE=fair`" + ` | leaves out the faults that a violation does not need, and prints the rest |
 | ` + "`make sim-test`" + ` | looks for all mutants |
 | ` + "`make robustness`" + ` | plays and looks for the mutants, and writes this page |
+| ` + "`make campaign`" + ` | plays with real processes; ` + "`make page`" + ` then brings its figures to this page |
 
 A seed that goes wrong prints the command that plays it again. Its plan and its trace are kept in ` + "`.tools/sim/wrong`" + `. ` + "`make check`" + ` plays seeds that the
 commit gives, so that each commit plays other ones, and a failure of it can be played again.
