@@ -22,9 +22,7 @@ func (l *Spec) ReleaseOwner(ctx context.Context, owner string) error {
 	if err := l.byOwner(owner); err != nil {
 		return err
 	}
-	o := l.releasing(owner)
-	reply, err := o.Run(ctx)
-	return notHeldBy(owner, l, reply.Int > 0 || o.Unknown, err)
+	return l.releaseOwner(ctx, owner)
 }
 
 // ExtendOwner raises the lease of the lock to d if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
@@ -33,8 +31,20 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) e
 		return err
 	}
 	if wire.Kept(owner) { // nobody is
-		return notHeldBy(owner, l, false, nil)
+		return notHeldBy(owner, &l.Lock, false, nil)
 	}
+	return l.extendOwner(ctx, owner, d)
+}
+
+// releaseOwner is ReleaseOwner for an owner that may be.
+func (l *Lock) releaseOwner(ctx context.Context, owner string) error {
+	o := l.releasing(owner)
+	reply, err := o.Run(ctx)
+	return notHeldBy(owner, l, reply.Int > 0 || o.Unknown, err)
+}
+
+// extendOwner is ExtendOwner for an owner that may be.
+func (l *Lock) extendOwner(ctx context.Context, owner string, d time.Duration) error {
 	o := l.c.Server.Question(lua.LockRenew, []string{l.key})
 	o.Args, o.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
 	reply, err := o.Run(ctx)
@@ -52,7 +62,7 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) e
 }
 
 // notHeldBy returns holdctx.ErrNotHeld for a lock that turns out not to be that owner's.
-func notHeldBy(owner string, l *Spec, is bool, err error) error {
+func notHeldBy(owner string, l *Lock, is bool, err error) error {
 	if err == nil && !is {
 		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), wire.Text(owner))
 	}
@@ -68,8 +78,8 @@ func (l *Spec) byOwner(owner string) error {
 		return invalid.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
 	case client == l.c.ID && wire.Kept(owner): // which any client releases
 	case client == l.c.ID && l.c.lapsed.released(owner):
-		return notHeldBy(owner, l, false, nil)
-	case client == l.c.ID && l.locks.table.keeps(l.key, owner):
+		return notHeldBy(owner, &l.Lock, false, nil)
+	case client == l.c.ID && l.locks.keeps(l.key, owner):
 		return invalid.Errorf("redlatch: %s is an owner of this very client, and was not detached; use its Hold", owner)
 	}
 	return nil

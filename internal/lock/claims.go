@@ -18,7 +18,7 @@ import (
 type wait struct {
 	claim.Wait
 
-	l *Spec // nil: it is not to be shown
+	l *Lock // nil: it is not to be shown
 }
 
 // wait returns what the caller leaves where it waits.
@@ -89,27 +89,27 @@ func (a *unplaced) publish(w wait) (over func()) {
 
 // Shows lets those see who ask that a caller has waited for the lock since then, until over is
 // called. It is for callers that want several locks, and wait for none of them now.
-func Shows(ctx context.Context, l *Spec, since time.Time, o *Params) (over func()) {
-	return l.locks.table.unplaced.publish(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
+func (c *table) Shows(ctx context.Context, l *Lock, since time.Time, o *Params) (over func()) {
+	return c.unplaced.publish(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
 }
 
 // Claims tells what callers of this client hold and wait for: each thing as it is when it is
 // looked at, so what passes from one to another meanwhile may be told twice, or not at all.
 // Nobody who acquires or releases waits for more than the copying of one queue, and no mutex is
 // locked while yield runs.
-func (c *Locks) Claims(yield claim.Yield) {
+func (c *table) Claims(yield claim.Yield) {
 	var list claim.List
-	for _, e := range c.table.all() {
+	for _, e := range c.all() {
 		if !e.claims(&list, yield) {
 			return
 		}
 	}
-	for _, q := range c.table.localQueues.All() {
-		if !queued(&q.gate, &list, yield) {
+	for _, g := range c.gates() {
+		if !queued(g, &list, yield) {
 			return
 		}
 	}
-	a := &c.table.unplaced
+	a := &c.unplaced
 	a.mu.Lock()
 	inLine(&a.line, &list, func(x *unplacedWait) *wait { return &x.wait })
 	a.mu.Unlock()

@@ -88,7 +88,7 @@ func (h *Hold) releaseApart(ctx context.Context) error {
 	if t.c.Server.Left() {
 		return request.ErrClosed
 	}
-	err := t.lock.ReleaseOwner(ctx, t.id)
+	err := t.lock.releaseOwner(ctx, t.id)
 	if errors.Is(err, holdctx.ErrNotHeld) {
 		t.orphan(nil)
 	} else {

@@ -501,12 +501,12 @@ func TestADetachedHoldIsReleasedByItsID(t *testing.T) {
 
 func TestCallersOfAQueueAreLetInOneByOne(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, _ *puppet.Puppet) {
-		q := c.Queue("x and y", "x", func() error { return nil })
+		l := c.Plain("x")
+		q := c.Queue("x and y", &l.Lock, func() error { return nil })
 		first, waited, err := q.Enter(t.Context(), &Params{})
 		if err != nil || waited {
 			t.Fatal(waited, err)
 		}
-		l := c.Plain("x")
 		h := acquire(t.Context(), t, &l, Params{})
 		first.Show(h)
 		var busy busyError

@@ -14,12 +14,8 @@ import (
 func entryOf(t *term) *entry { return t.home.(*entry) } //nolint:forcetypeassert // newTerm has said so
 
 // newTerm makes a term that has yet to be taken, by whoever is inside.
-func (e *entry) newTerm(l *Spec, o *Params) *term {
-	id := ""
-	if e.own != nil {
-		id = e.own.id
-	}
-	t := l.c.newTerm(e, id, l, o)
+func (e *entry) newTerm(l *Lock, o *Params) *term {
+	t := l.c.newTerm(e, e.id, l, o)
 	e.mu.Lock()
 	e.cur = t // from here on it can be revoked
 	e.mu.Unlock()
@@ -28,7 +24,7 @@ func (e *entry) newTerm(l *Spec, o *Params) *term {
 
 // retain takes one more share of an entry that the caller has a share of.
 func (e *entry) retain() {
-	if e.own != nil {
+	if e.id != "" {
 		e.ls.own.Retain(e)
 		return
 	}
@@ -42,8 +38,8 @@ func (e *entry) put() {
 	idle := func() { stop = e.news.Detach() } // others would take it for a waiter's
 	reusable := false
 	switch {
-	case e.own != nil:
-		ls.own.Put(e.own.id, e, idle)
+	case e.id != "":
+		ls.own.Put(e.id, e, idle)
 	case e.space == queueSpace:
 		ls.queues.Put(e.entryKey, e, idle)
 	default:
@@ -66,7 +62,7 @@ func (e *entry) put() {
 // while longer than for its callers. An entry of one waiter is
 // not kept: no later caller could find it.
 func (e *entry) keep() {
-	if e.own == nil {
+	if e.id == "" {
 		e.ls.entries.Keep(e.entryKey, e, handoff.Keep)
 	}
 }

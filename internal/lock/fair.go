@@ -19,7 +19,7 @@ import (
 // asked for it.
 func (c *Locks) Fair(key string) Spec {
 	l := c.Plain(key)
-	l.kind, l.twin = fair, nameclash.Queues
+	l.kind, l.twin, l.acquire = fair, nameclash.Queues, (*Locks).acquireFair
 	l.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
 	return l
 }
@@ -45,31 +45,31 @@ const (
 
 // fairReleaseArgs are those of a release that gives the lock to one of those who wait,
 // and takes any number of owners.
-func fairReleaseArgs(l *Spec, args []string) []string { return append(fairForcing(l), args[0]) }
+func fairReleaseArgs(l *Lock, args []string) []string { return append(fairForcing(l), args[0]) }
 
 // fairForcing returns what stands before the owners in every script that gives the lock to one of those who wait.
-func fairForcing(l *Spec) []string { return []string{l.channel, wire.Millis(l.c.Allowance)} }
+func fairForcing(l *Lock) []string { return []string{l.channel, wire.Millis(l.c.Allowance)} }
 
 // acquireFair gets a fair lock for a caller that does not have it already.
-func (c *Locks) acquireFair(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	if !c.table.join() { // Close waits until the caller has given back what it gets too late
+func (c *queuers) acquireFair(ctx context.Context, l *Lock, o Params) (*Hold, error) {
+	if !c.Join() { // Close waits until the caller has given back what it gets too late
 		return nil, request.ErrClosed
 	}
-	defer c.table.part()
-	p := newWaiter(l, &o)
+	defer c.Part()
+	p := c.newWaiter(l, &o)
 	h, err := c.standInQueue(ctx, l, &o, &p)
 	return p.end(h, err)
 }
 
 // A queuer is a caller that waits in a fair lock's queue.
 type queuer struct {
-	c     *Locks
-	l     *Spec
+	c     *queuers
+	l     *Lock
 	o     *Params
 	p     *waiter
 	start time.Time
 
-	e      *entry    // its own
+	e      *ownEntry
 	t      *term     // the one that is to be taken
 	queued bool      // the server has said that t is in the queue,
 	asked  time.Time // in its answer to a request that was sent then,
@@ -91,8 +91,8 @@ type answer struct {
 // standInQueue gets a fair lock for a caller that does not have it already. However it
 // ends without a hold, the queue is left, or will be as soon as it is known what
 // became of a request in flight.
-func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waiter) (*Hold, error) {
-	through, err := p.enterLocal(ctx, l, o)
+func (c *queuers) standInQueue(ctx context.Context, l *Lock, o *Params, p *waiter) (*Hold, error) {
+	through, err := c.enterLocal(ctx, p, l, o)
 	if err != nil {
 		return nil, err
 	}
@@ -130,12 +130,12 @@ func (c *Locks) standInQueue(ctx context.Context, l *Spec, o *Params, p *waiter)
 
 // arrive makes a place for the caller that it has not asked for yet.
 func (q *queuer) arrive() {
-	var e *entry
+	var e *ownEntry
 	if !q.o.Try {
-		e = q.c.table.takeSpare(q.l.key, nil)
+		e = q.c.takeSpare(q.l.key, nil)
 	}
 	if e == nil {
-		e = q.l.newOwn()
+		e = q.c.newOwn(q.l)
 	}
 	select {
 	case <-e.news.Wake(): // a spare's, which listens already: what wakes it from now on is news
@@ -143,7 +143,7 @@ func (q *queuer) arrive() {
 	}
 	e.gate.TryEnter()
 	q.e, q.t, q.queued, q.again = e, e.newTerm(q.l, q.o), false, false
-	q.c.table.addOwn(e)
+	q.c.own.Get(e.id, func() *entry { return &e.entry })
 }
 
 // newNonce returns a number that nobody can guess, that a score holds exactly, with a half
@@ -165,7 +165,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 		if t.watch && !t.fenced && t.length >= silence && !q.c.Server.Acks.Holds {
 			// A renewal makes up for a lease that it is not given at once, but not for
 			// replicas that have not acknowledged the release that gives the lock.
-			enqueue = q.e.own.nonce
+			enqueue = q.e.nonce
 		}
 	}
 	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o)
@@ -209,7 +209,7 @@ func (q *queuer) stay(ctx context.Context, req *request.Call) {
 // silent after that request. To a waiter that was put there again, the message may be an
 // old one, and only says that it is time to ask.
 func (q *queuer) given() bool {
-	if !q.e.own.given.Swap(false) || q.again {
+	if !q.e.given.Swap(false) || q.again {
 		return false
 	}
 	q.t.lease.Confirm(q.asked, silence)
@@ -225,7 +225,7 @@ func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 		if h = q.t.begin(ctx, q.o, now); h != nil {
 			q.e.news.Stop() // nobody tells a holder anything there
 			if q.queued {
-				q.c.Server.Go(q.l.spare)
+				q.c.Server.Go(func() { q.c.spare(q.l) })
 			}
 			return h, nil
 		}
@@ -261,7 +261,7 @@ func (q *queuer) note(a *answer) {
 		q.reapPlace(a.head)
 	}
 	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && wireClient(a.owner) == q.c.ID {
-		if t := q.c.table.peek(q.l.key, a.owner); t != nil && t.live() {
+		if t := q.c.peek(q.l.key, a.owner); t != nil && t.live() {
 			q.warned = true
 			q.c.Events.SlowWait(q.l.Name(), waited, q.o.At, t.site())
 		}
@@ -273,17 +273,16 @@ func (q *queuer) note(a *answer) {
 // would wait for ever. A hold that was detached has no place in a queue. But one that was detached since the server was asked may have
 // had one then: the next answer will tell.
 func (q *queuer) reapPlace(id string) {
-	if wireClient(id) == q.c.ID && !q.c.table.known(q.l.key, id) && !q.c.lapsed.has(id) && !q.c.detached.since(q.asked) {
+	if wireClient(id) == q.c.ID && !q.c.known(q.l.key, id) && !q.c.lapsed.has(id) && !q.c.detached.since(q.asked) {
 		q.c.Server.Go(func() { q.c.reap(q.l, id) })
 	}
 }
 
 // wait waits until it is time to ask again.
 func (q *queuer) wait(ctx context.Context, a *answer) error {
-	e := q.e
 	q.c.Events.Refused(a.owner)
-	q.p.publish(ctx, e, q.t)
-	q.l.hear(e)
+	q.p.publish(ctx, &q.e.entry, q.t)
+	q.e.hear(q.l)
 	if q.quick > quickTries {
 		q.quick = 0
 		pause := quickPause + rand.N(quickPause) //nolint:gosec // jitter
@@ -303,7 +302,7 @@ func (q *queuer) wait(ctx context.Context, a *answer) error {
 		d = min(d, left)
 	}
 	asleep := time.Now()
-	_, err := q.p.pause(ctx, e, d)
+	_, err := q.p.pause(ctx, &q.e.entry, d)
 	q.quick++
 	if time.Since(asleep) >= quickPause {
 		q.quick = 0

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,13 +20,28 @@ import (
 
 // queuers are what a client knows of its callers of fair locks.
 type queuers struct {
-	own         queue.Registry[string, *entry]      // entries of one waiter each, by its owner id
-	localQueues queue.Registry[string, *localQueue] // by lock name
+	*table
 
-	mu      sync.Mutex          // guards what follows
-	waiting queue.Pending       // callers that may still leave something to settle
-	spares  map[string][]*entry // by lock name, the oldest first
-	closed  bool
+	localQueues queue.Registry[string, *localQueue] // by lock name
+	leavers     *queue.Gather[leaver]
+
+	mu     sync.Mutex             // guards what follows
+	spares map[string][]*ownEntry // by lock name, the oldest first
+	closed bool
+}
+
+// start readies the queuers of a client.
+func (c *queuers) start(ls *table) {
+	c.table, c.leavers = ls, queue.NewGather[leaver](mostQuit, ls.Server.Go)
+	ls.quit, ls.elsewhere = c.leaveQueue, append(ls.elsewhere, source{c.gates, c.closeSpares})
+}
+
+// gates returns those of all local queues.
+func (c *queuers) gates() (all []*gate.Gate[*term]) {
+	for _, q := range c.localQueues.All() {
+		all = append(all, &q.gate)
+	}
+	return all
 }
 
 // A localQueue is where the callers of one fair lock line up for the queue.
@@ -50,41 +64,36 @@ const (
 	spareTime  = time.Second
 )
 
-// An ownPlace is what an entry of one waiter has more than others.
-type ownPlace struct {
-	id    string      // of its term
+// An ownEntry is the entry of one waiter.
+type ownEntry struct {
+	entry
+
 	nonce string      // the message that gives the waiter this lock,
 	given atomic.Bool // and that it has come
 }
 
 // newOwn returns the entry of a waiter that is yet to come, with the owner id that it will have.
-func (l *Spec) newOwn() *entry {
-	x := &struct {
-		entry
-
-		place ownPlace
-	}{entry{ls: &l.locks.table, entryKey: l.entry}, ownPlace{id: l.c.NewID(), nonce: newNonce()}}
-	x.own = &x.place
-	return &x.entry
+func (c *queuers) newOwn(l *Lock) *ownEntry {
+	return &ownEntry{entry: entry{ls: c.table, entryKey: l.entry, id: c.NewID()}, nonce: newNonce()}
 }
 
-// hear starts the subscription of an entry of one waiter, if it has none.
-func (l *Spec) hear(e *entry) {
-	l.c.Server.Listen(&e.news, l.channel+":"+e.own.id, func(n driver.Notice) {
-		if n.Payload == e.own.nonce {
-			e.own.given.Store(true)
+// hear starts the entry's subscription, if it has none.
+func (e *ownEntry) hear(l *Lock) {
+	l.c.Server.Listen(&e.news, l.channel+":"+e.id, func(n driver.Notice) {
+		if n.Payload == e.nonce {
+			e.given.Store(true)
 		}
 	}, nil)
 }
 
 // spare makes a spare, which is there for a while.
-func (l *Spec) spare() {
-	ls, e := &l.locks.table, l.newOwn()
-	if !ls.addSpare(l.key, e, func() { l.hear(e) }) {
+func (c *queuers) spare(l *Lock) {
+	e := c.newOwn(l)
+	if !c.addSpare(l.key, e, func() { e.hear(l) }) {
 		return
 	}
 	time.AfterFunc(spareTime, func() {
-		if ls.takeSpare(l.key, e) != nil {
+		if c.takeSpare(l.key, e) != nil {
 			e.news.Stop()
 		}
 	})
@@ -92,24 +101,24 @@ func (l *Spec) spare() {
 
 // addSpare adds a spare for a lock and has hear start its subscription, and says whether it did: not if there are
 // enough, or the client is closed.
-func (ls *table) addSpare(name string, e *entry, hear func()) bool {
-	ls.mu.Lock()
-	all := ls.spares[name]
-	enough := ls.closed || len(all) >= mostSpares
+func (c *queuers) addSpare(name string, e *ownEntry, hear func()) bool {
+	c.mu.Lock()
+	all := c.spares[name]
+	enough := c.closed || len(all) >= mostSpares
 	if !enough {
-		if ls.spares == nil {
-			ls.spares = map[string][]*entry{}
+		if c.spares == nil {
+			c.spares = map[string][]*ownEntry{}
 		}
-		ls.spares[name] = append(all, e)
+		c.spares[name] = append(all, e)
 	}
-	ls.mu.Unlock()
+	c.mu.Unlock()
 	if enough {
 		return false
 	}
 	hear()
-	ls.mu.Lock()
-	closed := ls.closed
-	ls.mu.Unlock()
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
 	if closed { // it may have been ended before there was anything to end
 		e.news.Stop()
 	}
@@ -118,27 +127,27 @@ func (ls *table) addSpare(name string, e *entry, hear func()) bool {
 
 // takeSpare takes the oldest spare for a lock that the server has confirmed, or the one
 // that is asked for, if it is there.
-func (ls *table) takeSpare(name string, e *entry) *entry {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	all := ls.spares[name]
-	i := slices.IndexFunc(all, func(x *entry) bool { return x == e || e == nil && x.news.Confirmed() })
+func (c *queuers) takeSpare(name string, e *ownEntry) *ownEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.spares[name]
+	i := slices.IndexFunc(all, func(x *ownEntry) bool { return x == e || e == nil && x.news.Confirmed() })
 	if i < 0 {
 		return nil
 	}
 	e = all[i]
-	if ls.spares[name] = slices.Delete(all, i, i+1); len(all) == 1 {
-		delete(ls.spares, name)
+	if c.spares[name] = slices.Delete(all, i, i+1); len(all) == 1 {
+		delete(c.spares, name)
 	}
 	return e
 }
 
-// closeSpares ends all spares. There are no new ones after drain.
-func (ls *table) closeSpares() {
-	ls.mu.Lock()
-	spares := ls.spares
-	ls.spares = nil
-	ls.mu.Unlock()
+// closeSpares ends all spares. There are no new ones after that.
+func (c *queuers) closeSpares() {
+	c.mu.Lock()
+	spares := c.spares
+	c.spares, c.closed = nil, true
+	c.mu.Unlock()
 	for _, all := range spares {
 		for _, e := range all {
 			e.news.Stop()
@@ -146,28 +155,11 @@ func (ls *table) closeSpares() {
 	}
 }
 
-// addOwn adds the entry of a waiter.
-func (ls *table) addOwn(e *entry) {
-	ls.own.Get(e.own.id, func() *entry { return e })
-}
-
-// ownOf returns the entries of one waiter whose term may have that owner id.
-func (ls *table) ownOf(name, owner string) []*entry {
-	if !strings.HasPrefix(owner, ls.c.ID) {
-		return nil
-	}
-	if e := ls.own.Find(owner); e != nil {
-		return []*entry{e}
-	}
-	return ls.own.Select(func(e *entry) bool { return e.name == name }) // a holder's may have changed
-}
-
 // enterLocal waits until the callers before this one have their places. through lets
 // the next one in, and may be called more than once.
-func (p *waiter) enterLocal(ctx context.Context, l *Spec, o *Params) (through func(), err error) {
-	ls := &p.c.table
-	e := ls.localQueues.Get(l.key, func() *localQueue { return &localQueue{} })
-	in, err := p.pass(ctx, e, o)
+func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, o *Params) (through func(), err error) {
+	e := c.localQueues.Get(l.key, func() *localQueue { return &localQueue{} })
+	in, err := e.pass(ctx, p, o)
 	done := false // through is called by one goroutine only
 	through = func() {
 		if done {
@@ -177,7 +169,7 @@ func (p *waiter) enterLocal(ctx context.Context, l *Spec, o *Params) (through fu
 		if in {
 			e.gate.Exit()
 		}
-		ls.localQueues.Put(l.key, e, nil)
+		c.localQueues.Put(l.key, e, nil)
 	}
 	if err != nil {
 		through()
@@ -188,7 +180,7 @@ func (p *waiter) enterLocal(ctx context.Context, l *Spec, o *Params) (through fu
 // pass waits at the local queue, and says whether the caller is inside. One that
 // does not wait for the lock does not wait there either: somebody is about to
 // take the lock, or to line up for it.
-func (p *waiter) pass(ctx context.Context, e *localQueue, o *Params) (in bool, err error) {
+func (e *localQueue) pass(ctx context.Context, p *waiter, o *Params) (in bool, err error) {
 	if o.Try {
 		if e.gate.TryEnter() {
 			return true, nil
@@ -219,7 +211,7 @@ type leaver struct {
 const mostQuit = 1000
 
 // leaveQueue is quit of a client.
-func (c *Locks) leaveQueue(l *Spec, id string, t *term) {
+func (c *queuers) leaveQueue(l *Lock, id string, t *term) {
 	c.leavers.Add(l.key, leaver{id, t}, func(all []leaver) {
 		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: fairForcing(l), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {

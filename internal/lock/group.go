@@ -40,11 +40,11 @@ func (c *Locks) Group(key string, names []string) Spec {
 }
 
 // values returns those of a lock that is a part of a group.
-func (l *Spec) values() *values { return l.own.(*values) }
+func (l *Lock) values() *values { return l.own.(*values) }
 
 // releaseArgs returns the arguments of the release, of owner, channel and own
 // subscriptions.
-func (l *Spec) releaseArgs(args []string) []string {
+func (l *Lock) releaseArgs(args []string) []string {
 	if l.kind.releaseArgs != nil {
 		args = l.kind.releaseArgs(l, args)
 	}
@@ -53,7 +53,7 @@ func (l *Spec) releaseArgs(args []string) []string {
 
 // An overlap is a context key: it finds the nearest live hold of some of a
 // group's values.
-type overlap struct{ l *Spec }
+type overlap struct{ l *Lock }
 
 func (o overlap) with(h *Hold) bool {
 	other := h.t.lock
@@ -84,7 +84,7 @@ func (g *values) owns(field string) (value string, ok bool) {
 }
 
 // Seen is what tells the force script which holder the caller saw.
-func (l *Spec) Seen(owner, value string) []string {
+func (l *Lock) Seen(owner, value string) []string {
 	if l.kind.part {
 		return []string{wire.GroupField(value), owner}
 	}

@@ -15,7 +15,7 @@ import (
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Hold, error) {
+func (c *table) handOff(ctx context.Context, old *term, l *Lock, o *Params) (*Hold, error) {
 	if l.kind.transfer != old.lock.kind.transfer {
 		if old.endForMove() { // the caller is to read what was held to write
 			_ = old.sendRelease()
@@ -44,14 +44,14 @@ func (c *Locks) handOff(ctx context.Context, old *term, l *Spec, o *Params) (*Ho
 // A move is that of the lock from one id to another, for the caller to which a term was
 // passed.
 type move struct {
-	c      *Locks
+	c      *table
 	old, t *term
 }
 
 // listens says whether a process that owes a turn listens for it to be taken. Messages of a
 // group are about any of its values, and two that each listen would take one another
 // for waiters.
-func (l *Spec) listens() bool { return l.kind.pause == nil && !l.kind.part }
+func (l *Lock) listens() bool { return l.kind.pause == nil && !l.kind.part }
 
 // yield lets other processes have the lock, if any of them waits; else it moves
 // from old to t. A replica that does not know of it yet has the lock as old's, which

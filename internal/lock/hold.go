@@ -209,8 +209,8 @@ func (h *Hold) End() context.Context {
 // member is that of one client's, where locks of several have one name. They are pointers,
 // so that to ask for a hold allocates nothing.
 type (
-	nearest struct{ l *Spec }
-	member  struct{ l *Spec }
+	nearest struct{ l *Lock }
+	member  struct{ l *Lock }
 )
 
 // Release ends the hold, and the term if it was the last one.
@@ -338,7 +338,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	case h.t.c.Server.Left():
 		return request.ErrClosed
 	}
-	return h.t.lock.ExtendOwner(ctx, h.t.id, d)
+	return h.t.lock.extendOwner(ctx, h.t.id, d)
 }
 
 // ExtendUntil is Extend, and waits for the server until then, if that is not zero.
@@ -367,8 +367,8 @@ func (h *Hold) SetNote(text string) error {
 	return nil
 }
 
-// Lock returns the lock that is held.
-func (h *Hold) Lock() *Spec { return h.t.lock }
+// Client returns what the hold's lock has in common with all of its client.
+func (h *Hold) Client() *env { return h.t.c } //nolint:revive // it is for its methods
 
 // Of says whether it is a hold of this lock, or of the other side of it.
-func (h *Hold) Of(l *Spec) bool { return h.t.lock.entry == l.entry && h.t.c == l.c }
+func (h *Hold) Of(l *Lock) bool { return h.t.lock.entry == l.entry && h.t.c == l.c }

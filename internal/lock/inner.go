@@ -11,17 +11,18 @@ import (
 // A caller that has the lock already waits only for others of the same owner: for its siblings, or for those of its scope.
 
 // enterScope acquires or re-enters the lock for a scope.
-func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, outer *Hold) (*Hold, error) {
-	n := sc.enter(l)
-	defer sc.leave(l)
-	p := newWaiter(l, o)
+func (l *Spec) enterScope(ctx context.Context, sc *scope, o *Params, outer *Hold) (*Hold, error) {
+	c := l.locks
+	n := sc.enter(&l.Lock)
+	defer sc.leave(&l.Lock)
+	p := c.newWaiter(&l.Lock, o)
 	select {
 	case <-n.slot:
 	default:
 		if o.Try {
 			return nil, p.giveUpError(request.ErrWaitOver)
 		}
-		over := c.table.unplaced.publish(p.wait(ctx))
+		over := c.unplaced.publish(p.wait(ctx))
 		w := request.Waiting{Key: p.key, Asks: &n.refusals, Since: o.Since, Until: p.until, Stop: c.Server.Done}
 		_, err := request.Wait(ctx, c.Server, &w, n.slot)
 		if over(); err != nil {
@@ -31,7 +32,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	defer func() { n.slot <- struct{}{} }()
 	o.scope, o.asks = sc, &n.refusals
 	if t := n.t.Load(); t != nil {
-		h, err := t.joinScope(ctx, l, o)
+		h, err := t.joinScope(ctx, &l.Lock, o)
 		if !errors.Is(err, errNotNested) {
 			return h, p.giveUpError(err)
 		}
@@ -39,9 +40,9 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 	var h *Hold
 	var err error
 	if outer != nil {
-		h, err = c.nest(ctx, l, outer, o)
+		h, err = c.nest(ctx, &l.Lock, outer, o)
 	} else {
-		h, err = l.kind.acquire(c, ctx, l, *o)
+		h, err = l.acquire(c, ctx, &l.Lock, *o)
 	}
 	if err == nil {
 		n.t.Store(h.t)
@@ -50,7 +51,7 @@ func (c *Locks) enterScope(ctx context.Context, l *Spec, sc *scope, o *Params, o
 }
 
 // nest re-enters the lock from outer, after its siblings.
-func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hold, error) {
+func (c *table) nest(ctx context.Context, l *Lock, outer *Hold, o *Params) (*Hold, error) {
 	switch {
 	case outer.reads && l.kind.stops:
 		return nil, writeInRead(l.Name())
@@ -59,7 +60,7 @@ func (c *Locks) nest(ctx context.Context, l *Spec, outer *Hold, o *Params) (*Hol
 		h, err := outer.joinNested(ctx, o)
 		return p.nested(outer, h, err)
 	}
-	p := newWaiter(l, o)
+	p := c.newWaiter(l, o)
 	p.owner, p.ttl = outer.t.id, max(0, outer.t.lease.Left(p.start))
 	if err := p.amongSiblings(ctx, outer, o); err != nil {
 		return nil, err

@@ -15,14 +15,14 @@ const intentTime = 5 * time.Second
 
 // A writerIntent is a writer's announcement that it waits.
 type writerIntent struct {
-	l    *Spec
+	l    *Lock
 	id   string
 	last *request.Call // the latest announcement
 }
 
 // announce tells others that the caller, which is inside the gate, waits to write, if the
 // lock gives writers precedence.
-func (p *waiter) announce(ctx context.Context, l *Spec) {
+func (p *waiter) announce(ctx context.Context, l *Lock) {
 	if !l.kind.stops || l.writers == "" {
 		return
 	}

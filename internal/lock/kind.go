@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"context"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
@@ -15,17 +14,15 @@ import (
 type kind struct {
 	scripts
 
-	// acquire waits for a lock that the caller does not have already.
-	acquire func(c *Locks, ctx context.Context, l *Spec, o Params) (*Hold, error)
 	// pause says how long to pause after that many tries for a term. nil: until
 	// somebody tells of a release, or the lock's TTL is over.
 	pause func(t *term, tries int) time.Duration
 	// releaseArgs returns what the release takes of the arguments owner, channel and
 	// own subscriptions.
-	releaseArgs func(l *Spec, args []string) []string
+	releaseArgs func(l *Lock, args []string) []string
 	// forcing returns the first arguments of the script that frees the lock whoever has it, if that is more than the
 	// channel; those whom the caller has seen follow.
-	forcing func(l *Spec) []string
+	forcing func(l *Lock) []string
 
 	what    string // as users read it
 	space   string // locks of one name and another space share nothing here
@@ -54,7 +51,6 @@ type scripts struct {
 var plain = &kind{
 	scripts: plainScripts,
 	what:    claim.Lock,
-	acquire: (*Locks).acquireAlone,
 	numbers: true,
 }
 
@@ -62,7 +58,6 @@ var plain = &kind{
 var spinning = &kind{
 	scripts: plainScripts,
 	what:    claim.Lock,
-	acquire: (*Locks).acquireAlone,
 	pause:   spinPause,
 }
 
@@ -86,7 +81,6 @@ var fair = &kind{
 		force:   lua.FairLockForce,
 	},
 	what:        claim.Fair,
-	acquire:     (*Locks).acquireFair,
 	releaseArgs: fairReleaseArgs,
 	forcing:     fairForcing,
 	gathers:     true,
@@ -101,12 +95,11 @@ var reading = &kind{
 		renew:   lua.ReadWriteRenew,
 		force:   lua.ReadWriteReadForce,
 	},
-	what:    claim.ReadWrite,
-	acquire: (*Locks).acquireRead,
-	space:   readWrite,
-	mode:    modeRead,
-	under:   modeWrite,
-	shared:  true,
+	what:   claim.ReadWrite,
+	space:  readWrite,
+	mode:   modeRead,
+	under:  modeWrite,
+	shared: true,
 }
 
 // writing is Redisson's RReadWriteLock.writeLock().
@@ -119,11 +112,10 @@ var writing = &kind{
 		renew:    lua.ReadWriteRenew,
 		force:    lua.ReadWriteWriteForce,
 	},
-	what:    claim.ReadWrite,
-	acquire: (*Locks).acquireAlone,
-	space:   readWrite,
-	mode:    modeWrite,
-	stops:   true,
+	what:  claim.ReadWrite,
+	space: readWrite,
+	mode:  modeWrite,
+	stops: true,
 }
 
 // group is Redisson's getMultiLock(group, values).
@@ -134,9 +126,8 @@ var group = &kind{
 		renew:   lua.GroupLockRenew,
 		force:   lua.GroupLockForce,
 	},
-	what:    claim.Group,
-	acquire: (*Locks).acquireAlone,
-	part:    true,
+	what: claim.Group,
+	part: true,
 }
 
 // kinds are all of them.

@@ -20,12 +20,16 @@ const (
 
 // Outranked says whether nobody has the lock for himself, the modes being those in
 // which what has its name is held: an owner that reads under its own write is a writer.
-func (l *Spec) Outranked(modes []string) bool {
+func (l *Lock) Outranked(modes []string) bool {
 	return l.kind.under != "" && slices.Contains(modes, l.kind.under)
 }
 
 // Read returns the read-write lock that has this name in Redis, to read.
-func (c *Locks) Read(key string) Spec { return c.sideOf(key, reading) }
+func (c *Locks) Read(key string) Spec {
+	l := c.sideOf(key, reading)
+	l.acquire = (*Locks).acquireRead
+	return l
+}
 
 // Write returns the read-write lock that has this name in Redis, to write.
 func (c *Locks) Write(key string) Spec { return c.sideOf(key, writing) }
@@ -61,7 +65,7 @@ func (t *term) keysLocked() []string {
 // left returns what a release has answered. If that has not seen what keeps others alive who read, it was the owner's own that
 // it released, and the server is asked about the others: once, and if it does not know, in the background. If it never says,
 // the lock lasts for its TTL.
-func (l *Spec) left(ctx context.Context, reply driver.Reply) driver.Reply {
+func (l *Lock) left(ctx context.Context, reply driver.Reply) driver.Reply {
 	if reply.Kind != driver.ReplyList {
 		return reply
 	}
@@ -82,7 +86,7 @@ func (l *Spec) left(ctx context.Context, reply driver.Reply) driver.Reply {
 }
 
 // asking prepares the release of what nobody holds any more, if that is true of what these keys kept alive.
-func (l *Spec) asking(proofs []driver.Reply) request.Call {
+func (l *Lock) asking(proofs []driver.Reply) request.Call {
 	o := l.releasing("")
 	o.Stop, o.Keys = l.c.Server.Over, []string{l.key}
 	for _, key := range proofs {

@@ -3,12 +3,9 @@ package lock
 import (
 	"context"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
@@ -19,26 +16,24 @@ import (
 // Locks are the locks of a client.
 type Locks struct {
 	env
-
-	table   table
-	leavers *queue.Gather[leaver] // of fair locks
-	waiters sync.Pool             // of *waiter
+	table
+	queuers
 }
 
 // New returns the locks of a client.
 func New(o Options) *Locks {
 	c := &Locks{env: env{Options: o, watchdogMs: wire.Millis(o.Watchdog), renewals: make(map[*script.Script]*renew.Kind)}}
-	c.lossWork, c.quit = worker.NewQueue(0, nil), c.leaveQueue
-	c.table.c = c
+	c.lossWork = worker.NewQueue(0, nil)
+	c.table.env = &c.env
+	c.queuers.start(&c.table)
 	for _, k := range kinds {
 		if s := k.renew; c.renewals[s] == nil {
 			c.renewals[s] = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(s, batch) }}
 		}
-		if !slices.Contains(c.table.spaces, k.space) {
-			c.table.spaces = append(c.table.spaces, k.space)
+		if !slices.Contains(c.spaces, k.space) {
+			c.spaces = append(c.spaces, k.space)
 		}
 	}
-	c.leavers = queue.NewGather[leaver](mostQuit, o.Server.Go)
 	return c
 }
 
@@ -70,32 +65,15 @@ func (c *Locks) Has(name, owner string) (has, detached bool) {
 
 // holder returns the term of this client that has an owner id of a lock, or nil.
 func (c *Locks) holder(name, owner string) *term {
-	if t := c.table.peek(name, owner); t != nil && t.lock.key == name {
+	if t := c.peek(name, owner); t != nil && t.lock.key == name {
 		return t
 	}
-	return c.table.ofPart(name, owner)
+	return c.ofPart(name, owner)
 }
 
 // AwaitReleases ends the waiting of all callers, now that the server is stopped, and waits until all
 // holds are released, and their locks in Redis. It fails if ctx ends, or the client is closed.
 func (c *Locks) AwaitReleases(ctx context.Context) error {
-	c.table.wake()
-	return request.AwaitAll(ctx, c.Server.Over, c.table.entries.Idle, c.table.own.Idle)
+	c.wake()
+	return request.AwaitAll(ctx, c.Server.Over, c.entries.Idle, c.own.Idle)
 }
-
-// Drain ends the waiting of all callers, now that the server is stopped, and waits until
-// those have returned that may leave something to be settled, at most for d.
-func (c *Locks) Drain(d time.Duration) {
-	c.table.wake()
-	c.table.drain(d)
-}
-
-// Close ends all subscriptions.
-func (c *Locks) Close() { c.table.close() }
-
-// Join notes a caller that may leave something to be settled, unless the client is
-// closed; part forgets it.
-func (c *Locks) Join() bool { return c.table.join() }
-
-// Part forgets a caller that Join has noted.
-func (c *Locks) Part() { c.table.part() }

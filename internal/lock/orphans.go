@@ -13,7 +13,7 @@ import (
 
 // reap releases an id of ours that has no live term. It is a single attempt: more
 // will follow.
-func (c *env) reap(l *Spec, id string) {
+func (c *env) reap(l *Lock, id string) {
 	if l.kind.gathers {
 		c.quit(l, id, nil)
 		return
@@ -78,7 +78,7 @@ func wireClient(owner string) string {
 }
 
 // releasing prepares the release of the lock as that owner's.
-func (l *Spec) releasing(owner string) request.Call {
+func (l *Lock) releasing(owner string) request.Call {
 	c := l.c
 	args := slices.Concat(l.releaseArgs([]string{owner, l.channel, "0"}), l.more)
 	return request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: args, Lease: c.Watchdog, Stop: c.Server.Quit}

@@ -10,7 +10,8 @@ import (
 // wait for each other. It is kept by one of the clients, which need not have any of the
 // locks that its callers hold: who waits for that client's holds does not wait for it.
 type Queue struct {
-	lock   *Spec
+	c      *table
+	lock   *Lock
 	silent func() error // why nobody can have the locks, as far as their servers do not answer; nil: they do
 }
 
@@ -18,9 +19,9 @@ type Queue struct {
 const queueSpace = "queue"
 
 // Queue returns the queue with this entry, which is none of a lock. Those who look see callers that
-// want what is stored there. silent says why nobody can have the locks, if their servers do not answer.
-func (c *Locks) Queue(entry, key string, silent func() error) *Queue {
-	return &Queue{silent: silent, lock: &Spec{c: &c.env, locks: c, key: key, kind: plain, entry: entryKey{name: entry, space: queueSpace}}}
+// want a lock like one of them. silent says why nobody can have the locks, if their servers do not answer.
+func (c *table) Queue(entry string, like *Lock, silent func() error) *Queue {
+	return &Queue{c: c, silent: silent, lock: &Lock{c: c.env, key: like.key, kind: like.kind, entry: entryKey{name: entry, space: queueSpace}}}
 }
 
 // A Place is that of a caller that the queue has let in.
@@ -31,9 +32,9 @@ type Place struct {
 
 // Enter waits until the caller may go on. waited says that somebody was before it.
 func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, err error) {
-	c := q.lock.locks
-	e := c.table.queues.Get(q.lock.entry, func() *entry { return &entry{ls: &c.table, entryKey: q.lock.entry} })
-	p := newWaiter(q.lock, o)
+	c := q.c
+	e := c.queues.Get(q.lock.entry, func() *entry { return &entry{ls: c, entryKey: q.lock.entry} })
+	p := c.newWaiter(q.lock, o)
 	p.silent = q.silent
 	p.refused = func(error) bool { waited = true; return true }
 	if !e.gate.TryEnter() {

@@ -23,7 +23,8 @@ import (
 // A readerGroup is readers who wait together. Its members are those who do; when the
 // last one leaves, the group does.
 type readerGroup struct {
-	l      *Spec
+	c      *table
+	l      *Lock
 	entry  *entry
 	o      Params
 	ctx    context.Context //nolint:containedctx // ends when the last member has left
@@ -53,9 +54,9 @@ var (
 )
 
 // acquireRead gets the lock to read for a caller that does not have it already.
-func (c *Locks) acquireRead(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := newWaiter(l, &o)
-	e := c.table.get(l)
+func (c *table) acquireRead(ctx context.Context, l *Lock, o Params) (*Hold, error) {
+	p := c.newWaiter(l, &o)
+	e := c.get(l)
 	defer e.put()
 	for {
 		t, m := p.joinOrForm(ctx, e, &o)
@@ -110,7 +111,7 @@ func (p *waiter) joinOrForm(ctx context.Context, e *entry, o *Params) (*term, *r
 	g := e.forming
 	fresh := g == nil
 	if fresh {
-		g = &readerGroup{l: l, entry: e, o: *o, tried: make(chan struct{}), done: make(chan struct{})}
+		g = &readerGroup{c: c, l: l, entry: e, o: *o, tried: make(chan struct{}), done: make(chan struct{})}
 		g.o.Try, g.o.Until, g.o.scope, g.o.asks, g.o.Member = false, time.Time{}, nil, nil, false // that is one's own
 		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		e.forming = g
@@ -130,7 +131,7 @@ func (p *waiter) joinOrForm(ctx context.Context, e *entry, o *Params) (*term, *r
 
 // run gets the lock for the group.
 func (g *readerGroup) run() {
-	c := g.l.locks
+	c := g.c
 	p := waiter{c: c, key: g.l.key, start: time.Now(), refused: func(why error) (waits bool) {
 		g.entry.mu.Lock()
 		g.why = why
@@ -204,7 +205,7 @@ func (g *readerGroup) finished() {
 // of the entry, call it before they leave.
 func (g *readerGroup) leaveEntry() {
 	e := g.entry
-	if g.l.locks.table.entries.Find(g.l.entry) != e { // its own key may be another's by now
+	if g.c.entries.Find(g.l.entry) != e { // its own key may be another's by now
 		return
 	}
 	e.mu.Lock()
@@ -307,7 +308,7 @@ func (e *entry) reopen() {
 
 // enterCounted lines up at the gate. Readers of this process see it if somebody
 // waits to write.
-func (p *waiter) enterCounted(ctx context.Context, e *entry, l *Spec, o *Params) (*term, error) {
+func (p *waiter) enterCounted(ctx context.Context, e *entry, l *Lock, o *Params) (*term, error) {
 	if !l.kind.stops {
 		return p.enter(ctx, e, o)
 	}

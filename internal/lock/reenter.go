@@ -20,7 +20,7 @@ import (
 //
 // It asks the server once, whether the lock still stands. Whatever becomes of
 // that request, it cannot make an owner, and a number that it leaves is corrected.
-func (t *term) reenter(ctx context.Context, outer *Hold, l *Spec, o *Params) (*Hold, error) {
+func (t *term) reenter(ctx context.Context, outer *Hold, l *Lock, o *Params) (*Hold, error) {
 	h := &Hold{}
 	h.set(ctx, t, o, time.Now())
 	count, err := t.reserve(h, outer, l, o)
@@ -94,7 +94,7 @@ func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) er
 // reserve counts a hold that is about to be entered, so that neither the term
 // nor its siblings' turn is given up meanwhile. It returns the count that the
 // request is to show.
-func (t *term) reserve(h, outer *Hold, l *Spec, o *Params) (count string, err error) {
+func (t *term) reserve(h, outer *Hold, l *Lock, o *Params) (count string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	turn := outer

@@ -98,7 +98,7 @@ type scopeNest struct {
 }
 
 // enter returns the scope's nest of a lock. A caller that enters has to leave.
-func (s *scope) enter(l *Spec) *scopeNest {
+func (s *scope) enter(l *Lock) *scopeNest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := nestKey{l.c, l.entry}
@@ -112,7 +112,7 @@ func (s *scope) enter(l *Spec) *scopeNest {
 	return n
 }
 
-func (s *scope) leave(l *Spec) {
+func (s *scope) leave(l *Lock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nests[nestKey{l.c, l.entry}].callers--
@@ -120,13 +120,13 @@ func (s *scope) leave(l *Spec) {
 }
 
 // released lets the scope forget a lock that it may not have any more.
-func (s *scope) released(l *Spec) {
+func (s *scope) released(l *Lock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetLocked(l)
 }
 
-func (s *scope) forgetLocked(l *Spec) {
+func (s *scope) forgetLocked(l *Lock) {
 	k := nestKey{l.c, l.entry}
 	if n := s.nests[k]; n != nil && n.callers == 0 && s.holdIn(n.t.Load()) == nil {
 		delete(s.nests, k)
@@ -146,13 +146,13 @@ func (s *scope) holdIn(t *term) *Hold {
 var errNotNested = errors.New("the outer hold has ended")
 
 // hasItAlready refuses the scope what it has.
-func hasItAlready(l *Spec) error {
+func hasItAlready(l *Lock) error {
 	return fmt.Errorf("%w: lock %q is non-reentrant and this owner has it; use its hold, or another owner", ErrReentry, l.Name())
 }
 
 // joinScope adds a hold to the term of a scope. It fails with errNotNested if
 // none of the scope's holds lives.
-func (t *term) joinScope(ctx context.Context, l *Spec, o *Params) (*Hold, error) {
+func (t *term) joinScope(ctx context.Context, l *Lock, o *Params) (*Hold, error) {
 	writes, reads := false, false
 	t.mu.Lock()
 	for h := t.holds; h != nil; h = h.next {

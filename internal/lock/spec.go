@@ -10,11 +10,19 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A Spec says which lock it is, and how it differs from others. It is immutable once
-// it has been used.
+// A Spec is a lock, and how its callers come to it.
 type Spec struct {
+	Lock
+
+	locks *Locks // of whose callers it is wanted
+	// acquire waits for the lock for a caller that does not have it already.
+	acquire func(c *Locks, ctx context.Context, l *Lock, o Params) (*Hold, error)
+}
+
+// A Lock says which lock it is, and how it differs from others. It is immutable once
+// it has been used.
+type Lock struct {
 	c       *env
-	locks   *Locks // of whose callers it is wanted
 	key     string // its name in Redis
 	kind    *kind
 	wish    Wish     // how everybody wants it
@@ -44,10 +52,10 @@ type counter struct {
 
 // Plain returns the reentrant lock that has this name in Redis.
 func (c *Locks) Plain(key string) Spec {
-	return Spec{
-		c: &c.env, locks: c, key: key, kind: plain, wish: Wish{Lease: c.Watchdog}, channel: wire.Prefix(wire.LockChannel, key),
+	return Spec{locks: c, acquire: (*Locks).acquireAlone, Lock: Lock{
+		c: &c.env, key: key, kind: plain, wish: Wish{Lease: c.Watchdog}, channel: wire.Prefix(wire.LockChannel, key),
 		entry: entryKey{name: key}, keyring: keyring{alone: [1]string{key}}, err: request.CheckKey(key),
-	}
+	}}
 }
 
 // allKeys returns those of the lock's scripts. For most locks that is one, which
@@ -74,7 +82,7 @@ type Wish struct {
 
 // Want says how a lock is wanted that nobody has used yet, or why it cannot be wanted so. Without a lease it is the client's
 // watchdog's.
-func (l *Spec) Want(wish Wish, bad error) {
+func (l *Lock) Want(wish Wish, bad error) {
 	wish.Lease = cmp.Or(wish.Lease, l.c.Watchdog)
 	wish.Fenced = wish.Fenced && !l.kind.shared // a token could tell no reader from the others
 	if wish.Fenced && l.kind.numbers {
@@ -87,11 +95,11 @@ func (l *Spec) Want(wish Wish, bad error) {
 }
 
 // Wish returns how the lock is wanted.
-func (l *Spec) Wish() Wish { return l.wish }
+func (l *Lock) Wish() Wish { return l.wish }
 
 // Owns says whether a holder of the lock's key has this lock, by
 // the mode and the value that are stored of it, and what the value is.
-func (l *Spec) Owns(mode, value string) (string, bool) {
+func (l *Lock) Owns(mode, value string) (string, bool) {
 	if l.kind.part {
 		return l.values().owns(value)
 	}
@@ -102,10 +110,10 @@ func (l *Spec) Owns(mode, value string) (string, bool) {
 }
 
 // Mode returns as what the lock is had, if that is stored; empty if there is one way.
-func (l *Spec) Mode() string { return l.kind.mode }
+func (l *Lock) Mode() string { return l.kind.mode }
 
 // Whole says whether the lock is all that has its name in Redis.
-func (l *Spec) Whole() bool { return !l.kind.part && l.kind.mode == "" }
+func (l *Lock) Whole() bool { return !l.kind.part && l.kind.mode == "" }
 
 // Numbered returns the reentrant lock that has this name in Redis of which every acquisition has a token. The counter has no
 // TTL, so that it can be read for as long as somebody has the lock. If the server has lost the counter, it goes on with the
@@ -120,7 +128,7 @@ func (c *Locks) Numbered(key string) Spec {
 // Forcing returns the first arguments of the script that frees the lock whoever has
 // it; those of Seen follow. And it says whether that script has something to do also if
 // nobody has the lock: those who waited in Redis, and have died, are to be removed.
-func (l *Spec) Forcing() (args []string, queue bool) {
+func (l *Lock) Forcing() (args []string, queue bool) {
 	if l.kind.forcing != nil {
 		return l.kind.forcing(l), true
 	}
@@ -129,20 +137,20 @@ func (l *Spec) Forcing() (args []string, queue bool) {
 
 // Force frees the lock if one of those has it that args name, and says whether it did,
 // or may have.
-func (l *Spec) Force(ctx context.Context, args []string) (bool, error) {
+func (l *Lock) Force(ctx context.Context, args []string) (bool, error) {
 	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.allKeys(), Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Quit}
 	reply, err := o.Run(ctx)
 	return o.Unknown || l.left(ctx, reply).Int != 0, err
 }
 
 // Name returns the lock's name, as its user gave it; Key that in Redis.
-func (l *Spec) Name() string { return l.c.Server.Name(l.key) }
+func (l *Lock) Name() string { return l.c.Server.Name(l.key) }
 
 // Key returns the lock's name in Redis.
-func (l *Spec) Key() string { return l.key }
+func (l *Lock) Key() string { return l.key }
 
 // what returns which kind of lock it is, as users read it.
-func (l *Spec) what() string {
+func (l *Lock) what() string {
 	if l.tokens.key != "" {
 		return claim.Fenced
 	}
@@ -150,13 +158,13 @@ func (l *Spec) what() string {
 }
 
 // Err says why the name cannot be used; nil if it can.
-func (l *Spec) Err() error { return l.err }
+func (l *Lock) Err() error { return l.err }
 
 // Refuse has every method of a lock that nobody has used yet fail with err.
-func (l *Spec) Refuse(err error) { l.err = err }
+func (l *Lock) Refuse(err error) { l.err = err }
 
 // Exclusive says whether one at a time has the lock.
-func (l *Spec) Exclusive() bool { return !l.kind.shared }
+func (l *Lock) Exclusive() bool { return !l.kind.shared }
 
 // Compare orders locks that are acquired together.
 func Compare(a, b *Spec) int {
@@ -173,10 +181,10 @@ func Same(a, b *Spec) bool {
 func (l *Spec) Client() *Locks { return l.locks }
 
 // Entry returns what callers must have in common to line up with each other.
-func (l *Spec) Entry() string { return l.entry.name }
+func (l *Lock) Entry() string { return l.entry.name }
 
 // Within says whether ctx descends from a hold of the lock, or an owner.
-func (l *Spec) Within(ctx context.Context) bool {
+func (l *Lock) Within(ctx context.Context) bool {
 	outer, sc, err := l.enclosing(ctx)
 	return outer != nil || sc != nil || err != nil
 }

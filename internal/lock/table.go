@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +23,7 @@ type entry struct {
 	entryKey
 
 	ls      *table
-	own     *ownPlace // of the only waiter; nil: the entry is shared
+	id      string // that the term of its only waiter will have; empty: the entry is shared
 	gate    gate.Gate[*term]
 	news    notify.Listener
 	writers int32            // of a read-write lock: how many are in line to write; guarded by mu
@@ -42,18 +41,28 @@ type entry struct {
 
 // A table is a client's entries.
 type table struct {
-	c        *Locks
+	*env
+
 	entries  queue.Registry[entryKey, *entry]
 	queues   queue.Registry[entryKey, *entry] // those of a Queue
+	own      queue.Registry[string, *entry]   // those of one waiter each, by its owner id
 	spaces   []string                         // of all kinds
 	unplaced unplaced                         // those who wait in no entry
-	queuers
-	// Entries come and go with every uncontended acquisition.
-	pool sync.Pool
+
+	elsewhere []source // set before anybody waits
+
+	pool    sync.Pool // of entries, which come and go with every uncontended acquisition
+	tickets sync.Pool // of *ticket
+}
+
+// A source is what the table knows of callers that wait elsewhere than in entries.
+type source struct {
+	gates func() []*gate.Gate[*term] // at which they wait
+	close func()                     // ends all subscriptions
 }
 
 // get returns the entry for a lock; its put gives it back.
-func (ls *table) get(l *Spec) *entry {
+func (ls *table) get(l *Lock) *entry {
 	return ls.entries.Get(l.entry, func() *entry {
 		e, ok := ls.pool.Get().(*entry)
 		if !ok {
@@ -64,12 +73,21 @@ func (ls *table) get(l *Spec) *entry {
 	})
 }
 
-// close ends all subscriptions. Waiters leave by themselves; a holder may stay.
-func (ls *table) close() {
-	ls.closeSpares()
+// Close ends all subscriptions. Waiters leave by themselves; a holder may stay.
+func (ls *table) Close() {
+	for _, s := range ls.elsewhere {
+		s.close()
+	}
 	for _, e := range ls.all() {
 		e.news.Stop()
 	}
+}
+
+// Drain ends the waiting of all callers, now that the server is stopped, and waits until those have returned
+// that may leave something to be settled, at most for d.
+func (ls *table) Drain(d time.Duration) {
+	ls.wake()
+	ls.drain(d)
 }
 
 // wake has all waiters at the gates look around, now that the client is closed. A caller that comes
@@ -78,9 +96,17 @@ func (ls *table) wake() {
 	for _, e := range ls.all() {
 		e.gate.Wake()
 	}
-	for _, e := range ls.localQueues.All() {
-		e.gate.Wake()
+	for _, g := range ls.gates() {
+		g.Wake()
 	}
+}
+
+// gates returns those at which callers wait that have no entry.
+func (ls *table) gates() (all []*gate.Gate[*term]) {
+	for _, s := range ls.elsewhere {
+		all = append(all, s.gates()...)
+	}
+	return all
 }
 
 // all returns all entries. The registries are not locked while any of them is looked at:
@@ -99,7 +125,7 @@ func (ls *table) peek(name, owner string) *term {
 // keeps says whether a hold of this client has an owner id, or has lapsed and may not have stopped.
 func (ls *table) keeps(name, owner string) bool {
 	t := ls.peek(name, owner)
-	return (t != nil && t.live()) || ls.c.lapsed.has(owner)
+	return (t != nil && t.live()) || ls.lapsed.has(owner)
 }
 
 // known says whether a field of this client belongs to somebody here, if only to
@@ -113,7 +139,12 @@ func (ls *table) known(name, owner string) bool {
 // type: a name may, by mistake, be that of several. If it is not there, leaving
 // says that it may have gone just now.
 func (ls *table) find(name, owner string) (t *term, leaving bool) {
-	candidates := ls.ownOf(name, owner)
+	var candidates []*entry
+	if e := ls.own.Find(owner); e != nil {
+		candidates = append(candidates, e)
+	} else if strings.HasPrefix(owner, ls.ID) {
+		candidates = ls.own.Select(func(e *entry) bool { return e.name == name }) // a holder's id may have changed
+	}
 	for _, space := range ls.spaces {
 		if e := ls.entries.Find(entryKey{name, space}); e != nil {
 			candidates = append(candidates, e)
@@ -171,38 +202,11 @@ func (e *entry) current() *term {
 // Held says whether a caller of this process has the lock.
 func (e *entry) Held() bool { return e.current() != nil }
 
-// join notes a caller that may leave something to be settled, unless the client is closed;
-// part forgets it.
-func (ls *table) join() bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if !ls.closed {
-		ls.waiting.Add(1)
-	}
-	return !ls.closed
-}
-
-func (ls *table) part() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.waiting.Add(-1)
-}
-
-// drain waits until all callers have returned that may leave something to be settled, at most
-// for d: a lock that they get too late, or a place in a queue, at which others would wait for them.
-func (ls *table) drain(d time.Duration) {
-	ls.mu.Lock()
-	ls.closed = true
-	drained := ls.waiting.None()
-	ls.mu.Unlock()
-	_, _ = request.Await(context.Background(), nil, drained, time.Now().Add(d))
-}
-
 // reapFound releases an id that was found in a lock if it is of this client and
 // nobody here has it: a request that came late has put it there. (In a group,
 // the id of an owner of other values is nothing unusual.)
-func (c *Locks) reapFound(l *Spec, owner string) {
-	if wireClient(owner) != c.ID || c.table.known(l.key, owner) || c.lapsed.has(owner) ||
+func (c *table) reapFound(l *Lock, owner string) {
+	if wireClient(owner) != c.ID || c.known(l.key, owner) || c.lapsed.has(owner) ||
 		((l.kind.part || c.detached.may(owner)) && !c.Server.Orphans.Has(owner)) {
 		return
 	}

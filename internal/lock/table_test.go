@@ -19,13 +19,13 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &Locks{env: env{Options: Options{ID: "owner"}}}
 			ls := &c.table
-			ls.c = c
+			ls.env = &c.env
 			var busy []*entry
 			for _, k := range []entryKey{{"orders", ""}, {"orders", readWrite}} {
 				busy = append(busy, ls.entries.Get(k, func() *entry { return &entry{ls: ls, entryKey: k} }))
 			}
 			busy = append(busy, ls.own.Get("owner:1", func() *entry {
-				return &entry{ls: ls, entryKey: entryKey{name: "orders"}, own: &ownPlace{id: "owner:1"}}
+				return &entry{ls: ls, entryKey: entryKey{name: "orders"}, id: "owner:1"}
 			}))
 			for _, e := range busy {
 				e.mu.Lock()
@@ -60,12 +60,11 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 // for as long as the driver.
 func TestNoSpareListensAfterClose(t *testing.T) {
 	for _, closing := range []string{"before", "meanwhile"} {
-		var ls table
-		e, listens := &entry{}, false
+		var c queuers
+		e, listens := &ownEntry{}, false
 		hear := func() {
 			if closing == "meanwhile" {
-				ls.drain(time.Minute)
-				ls.closeSpares()
+				c.closeSpares()
 			}
 			e.news.Start(func(func(bool)) func() {
 				listens = true
@@ -73,15 +72,15 @@ func TestNoSpareListensAfterClose(t *testing.T) {
 			}, nil)
 		}
 		if closing == "before" {
-			ls.drain(time.Minute)
+			c.closeSpares()
 		}
-		if ls.addSpare("orders", e, hear) || listens || ls.spares != nil {
-			t.Errorf("closed %s: listens is %v, the spares are %v", closing, listens, ls.spares)
+		if c.addSpare("orders", e, hear) || listens || c.spares != nil {
+			t.Errorf("closed %s: listens is %v, the spares are %v", closing, listens, c.spares)
 		}
 	}
-	var ls table
-	e, listens := &entry{}, false
-	if !ls.addSpare("orders", e, func() { listens = true }) || !listens || ls.takeSpare("orders", e) != e {
+	var c queuers
+	e, listens := &ownEntry{}, false
+	if !c.addSpare("orders", e, func() { listens = true }) || !listens || c.takeSpare("orders", e) != e {
 		t.Errorf("no spare was added; listens is %v", listens)
 	}
 }

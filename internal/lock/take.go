@@ -30,17 +30,17 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	case ctx.Err() != nil:
 		return nil, l.c.Errors.Busy(Busy{Name: l.Name(), Cause: request.ContextError(ctx)})
 	case sc != nil:
-		return l.locks.enterScope(ctx, l, sc, &o, outer)
+		return l.enterScope(ctx, sc, &o, outer)
 	case outer != nil:
-		return l.locks.nest(ctx, l, outer, &o)
+		return l.locks.nest(ctx, &l.Lock, outer, &o)
 	}
-	return l.kind.acquire(l.locks, ctx, l, o)
+	return l.acquire(l.locks, ctx, &l.Lock, o)
 }
 
 // enclosing returns the live hold of this lock that ctx descends from, and the
 // scope it is in, if there are any. It fails if ctx descends from a hold that
 // is over, or from one that would make the caller wait for itself.
-func (l *Spec) enclosing(ctx context.Context) (*Hold, *scope, error) {
+func (l *Lock) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
 	h, _ := ctx.Value(nearest{l}).(*Hold)
 	if h == nil {

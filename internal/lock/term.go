@@ -27,7 +27,7 @@ import (
 type term struct {
 	c      *env
 	home   home
-	lock   *Spec
+	lock   *Lock
 	id     string    // the owner field that stands in Redis
 	args   [4]string // lease in ms, id, channel, own subscriptions: the arguments of take and release
 	lease  renew.Lease
@@ -64,7 +64,7 @@ const (
 )
 
 // newTerm makes a term that has yet to be taken, with that owner id; empty: with one that nobody has had.
-func (c *env) newTerm(at home, id string, l *Spec, o *Params) *term {
+func (c *env) newTerm(at home, id string, l *Lock, o *Params) *term {
 	t := &term{c: c, home: at, lock: l, watch: !o.HasLease, length: o.Lease, fenced: o.Fenced, alone: o.Member, member: o.Member, id: id}
 	if t.id == "" {
 		t.id = c.NewID()

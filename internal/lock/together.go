@@ -37,10 +37,10 @@ func Joint(ctx context.Context, order []*Spec) []*Spec {
 // one by one.
 func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, missing *Spec, err error) {
 	c := locks[0].locks
-	if c.Server.Closed() || !c.table.join() { // as acquireAlone does
+	if c.Server.Closed() || !c.Join() { // as acquireAlone does
 		return nil, nil, request.ErrClosed
 	}
-	defer c.table.part()
+	defer c.Part()
 	ts := enterAll(locks, p)
 	if ts == nil {
 		return nil, nil, nil
@@ -57,7 +57,7 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 	o.Stop, o.Until, o.Since, o.Acks = c.Server.Done, p.Until, p.Since, c.Server.Acks.Holds
 	reply, err := o.Run(ctx)
 	err = judge(&o, reply, err, ts...)
-	w := waiter{c: c, key: locks[0].key}
+	w := waiter{c: &c.table, key: locks[0].key}
 	switch {
 	case err != nil:
 		abandon(&o, ts...)
@@ -75,7 +75,7 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 	}
 	missing = locks[reply.List[0].Int-1]
 	s := sawAt(o.Sent, reply.List[2].Str, wire.FromMillis(reply.List[1].Int))
-	c.reapFound(missing, s.owner)
+	c.reapFound(&missing.Lock, s.owner)
 	return nil, missing, c.Errors.Busy(s.busy(missing.Name()))
 }
 
@@ -85,10 +85,10 @@ func enterAll(locks []*Spec, p *Params) []*term {
 	for _, l := range locks {
 		each := *p
 		each.Wish = l.wish
-		e := l.locks.table.get(l)
+		e := l.locks.get(&l.Lock)
 		if !e.gate.TryEnter() {
 			e.put()
-		} else if t := e.newTerm(l, &each); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
+		} else if t := e.newTerm(&l.Lock, &each); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
 			t.discard()
 			t.leave()
 		} else {

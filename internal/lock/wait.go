@@ -20,9 +20,9 @@ import (
 
 // acquireAlone gets a lock that one at a time has for a caller that does not have it
 // already.
-func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, error) {
-	p := newWaiter(l, &o)
-	e := c.table.get(l)
+func (c *table) acquireAlone(ctx context.Context, l *Lock, o Params) (*Hold, error) {
+	p := c.newWaiter(l, &o)
+	e := c.get(l)
 	var passed *term
 	var err error
 	if !e.gate.TryEnter() {
@@ -30,8 +30,8 @@ func (c *Locks) acquireAlone(ctx context.Context, l *Spec, o Params) (*Hold, err
 			return nil, err
 		}
 	}
-	if c.table.join() { // Close waits until the caller has given back what it gets too late
-		defer c.table.part()
+	if c.Join() { // Close waits until the caller has given back what it gets too late
+		defer c.Part()
 	}
 	var h *Hold
 	if passed != nil {
@@ -65,7 +65,7 @@ func (p *waiter) end(h *Hold, err error) (*Hold, error) {
 
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
-func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *waiter) (*Hold, error) {
+func (c *table) compete(ctx context.Context, e *entry, l *Lock, o *Params, p *waiter) (*Hold, error) {
 	t := e.newTerm(l, o)
 	var late request.Lateness
 	var slowest time.Duration // of the tries of who spins
@@ -121,7 +121,7 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 				c.Events.Refused(owner)
 			}
 			p.publish(ctx, e, t)
-			e.listen(&c.env, l.channel)
+			e.listen(c.env, l.channel)
 			p.announce(ctx, l)
 			err = p.sleep(ctx, e, ttl)
 		}
@@ -135,7 +135,7 @@ func (c *Locks) compete(ctx context.Context, e *entry, l *Spec, o *Params, p *wa
 
 // waiter says how long a caller waits.
 type waiter struct {
-	c     *Locks
+	c     *table
 	start time.Time // since when,
 	until time.Time // and until when; zero: as long as its context lasts
 	order time.Time // until when it waits in a line that is for the order only; zero: in any other
@@ -148,7 +148,7 @@ type waiter struct {
 	denied error        // why the server refuses it to those before the caller; nil: it does not
 
 	// What is shown to those who ask who waits: see claims.go.
-	lock  *Spec         // nil: it waits for others, who are shown themselves
+	lock  *Lock         // nil: it waits for others, who are shown themselves
 	at    callsite.Site // where it was asked for
 	shown *takingWait   // nil until the caller has to wait inside the gate
 
@@ -166,8 +166,8 @@ type ahead struct {
 }
 
 // newWaiter begins the waiting of a caller, unless that is a part of a longer one.
-func newWaiter(l *Spec, o *Params) waiter {
-	p := waiter{c: l.locks, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}}
+func (c *table) newWaiter(l *Lock, o *Params) waiter {
+	p := waiter{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}}
 	if o.Since.IsZero() {
 		o.Since = p.start
 	}
@@ -250,7 +250,7 @@ func (p *waiter) waiting(e *entry, o *Params) request.Waiting {
 // are not nil. It returns what the caller was let in with. If it fails, in says whether the caller is inside nevertheless:
 // it was let in while it gave up.
 func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) (passed *term, in bool, err error) {
-	w, ok := p.c.waiters.Get().(*ticket)
+	w, ok := p.c.tickets.Get().(*ticket)
 	if !ok {
 		w = &ticket{Ticket: gate.NewTicket[*term]()}
 		w.Who = w
@@ -264,7 +264,7 @@ func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan st
 		}
 	}
 	w.Ctx = nil
-	p.c.waiters.Put(w)
+	p.c.tickets.Put(w)
 	return passed, in, err
 }
 

@@ -58,7 +58,7 @@ func (m *Spec) Each(f func(i int) error) error {
 	for i, l := range m.locks {
 		wg.Go(func() {
 			if err := f(i); err != nil {
-				errs[i] = memberError(l, err)
+				errs[i] = memberError(l.Name(), err)
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func (m *Spec) closed() error {
 	var errs []error
 	for _, l := range m.locks {
 		if l.Client().Server.Closed() {
-			errs = append(errs, memberError(l, request.ErrClosed))
+			errs = append(errs, memberError(l.Name(), request.ErrClosed))
 		}
 		if len(errs) > len(m.locks)-m.need {
 			return join(errs)
@@ -103,24 +103,20 @@ func (m *Spec) closed() error {
 }
 
 // memberError says whose error it is, where the error does not.
-func memberError(l *lock.Spec, err error) error { return membersError([]*lock.Spec{l}, err) }
+func memberError(name string, err error) error { return membersError([]string{name}, err) }
 
 // mostNamed is how many members an error names, at most.
 const mostNamed = 5
 
 // membersError is memberError for those that were asked for with one request.
-func membersError(locks []*lock.Spec, err error) error {
+func membersError(names []string, err error) error {
 	switch {
 	case errors.Is(err, request.ErrBusy) || errors.Is(err, holdctx.ErrLost):
 		return err
-	case len(locks) == 1:
-		return fmt.Errorf("%w (lock %q)", err, locks[0].Name())
+	case len(names) == 1:
+		return fmt.Errorf("%w (lock %q)", err, names[0])
 	}
-	var names []string
-	for _, l := range locks[:min(len(locks), mostNamed)] {
-		names = append(names, l.Name())
-	}
-	return fmt.Errorf("%w (%d locks: %q)", err, len(locks), names)
+	return fmt.Errorf("%w (%d locks: %q)", err, len(names), names[:min(len(names), mostNamed)])
 }
 
 // An acquisition is one call that wants several locks as one.
@@ -171,7 +167,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 			if busy.Owner == "" {
 				q.slow++ // of two servers that both need longer one would always be too late
 			}
-			over := lock.Shows(ctx, missing, q.want.Since, q.want)
+			over := missing.Client().Shows(ctx, &missing.Lock, q.want.Since, q.want)
 			err := q.rest(ctx, round, missing, busy, 0)
 			if over(); err != nil {
 				return nil, err
@@ -190,7 +186,7 @@ func (q *acquisition) errors() *lock.Errors { return &q.m.locks[0].Client().Erro
 func (q *acquisition) publish(ctx context.Context) (over func()) {
 	each := make([]func(), len(q.m.locks))
 	for i, l := range q.m.locks {
-		each[i] = lock.Shows(ctx, l, q.want.Since, q.want)
+		each[i] = l.Client().Shows(ctx, &l.Lock, q.want.Since, q.want)
 	}
 	return func() {
 		for _, f := range each {
@@ -252,7 +248,7 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 			continue
 		}
 		if owner := g.holderOf(err); owner != nil {
-			err = memberError(l, sameLock(owner.Lock(), l))
+			err = memberError(l.Name(), sameLock(owner.Name(), l.Name()))
 		}
 		return l, afterHaste(i), err
 	}
@@ -286,7 +282,11 @@ func (q *acquisition) together(ctx context.Context, g *Hold, order []*lock.Spec,
 		g.add(h)
 	}
 	if err != nil && missing == nil {
-		err = membersError(locks, err)
+		var names []string
+		for _, l := range locks {
+			names = append(names, l.Name())
+		}
+		err = membersError(names, err)
 	}
 	return missing, err
 }
@@ -308,7 +308,7 @@ func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (h *l
 	}
 	enter := func(ctx context.Context) error {
 		if h, err = l.Enter(ctx, q.params(!first)); err != nil {
-			err = memberError(l, err)
+			err = memberError(l.Name(), err)
 		}
 		return err
 	}
@@ -336,6 +336,6 @@ func (q *acquisition) params(haste bool) lock.Params {
 	return want
 }
 
-func sameLock(a, b *lock.Spec) error {
-	return fmt.Errorf("%w: locks %q and %q of two clients are one lock in Redis: the clients have the same server", lock.ErrReentry, a.Name(), b.Name())
+func sameLock(a, b string) error {
+	return fmt.Errorf("%w: locks %q and %q of two clients are one lock in Redis: the clients have the same server", lock.ErrReentry, a, b)
 }

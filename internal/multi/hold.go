@@ -117,10 +117,10 @@ func (g *Hold) begin() error {
 	g.begun = true
 	var closed []error
 	for _, h := range g.holds {
-		if c := h.Lock().Client(); c.Join() {
+		if c := h.Client(); c.Join() {
 			defer c.Part()
 		} else {
-			closed = append(closed, memberError(h.Lock(), request.ErrClosed))
+			closed = append(closed, memberError(h.Name(), request.ErrClosed))
 		}
 		g.watchLocked(h)
 	}
@@ -185,7 +185,7 @@ func (g *Hold) holderOf(err error) *lock.Hold {
 func (g *Hold) has(l *lock.Spec) bool {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
-	return slices.ContainsFunc(g.holds, func(h *lock.Hold) bool { return h.Of(l) })
+	return slices.ContainsFunc(g.holds, func(h *lock.Hold) bool { return h.Of(&l.Lock) })
 }
 
 // level raises the leases of the members that were acquired first, if the others
@@ -200,8 +200,7 @@ func (g *Hold) level(ctx context.Context, q *acquisition) error {
 		}
 		err := q.m.whileOpen(ctx, func(ctx context.Context) error { return h.ExtendUntil(ctx, q.want.Until, q.want.Lease) })
 		if err != nil {
-			l := h.Lock()
-			return memberError(l, l.Client().Errors.GaveUp(err, lock.Busy{Name: l.Name()}))
+			return memberError(h.Name(), h.Client().Errors.GaveUp(err, lock.Busy{Name: h.Name()}))
 		}
 	}
 	return nil
@@ -248,10 +247,10 @@ func (g *Hold) releaseAll(ctx context.Context) error {
 	results := make(chan error, len(holds))
 	var errs []error
 	for _, h := range slices.Backward(holds) {
-		h.Lock().Client().Server.Go(func() {
+		h.Client().Server.Go(func() {
 			err := h.Release(ctx)
 			if err != nil {
-				err = memberError(h.Lock(), err)
+				err = memberError(h.Name(), err)
 			}
 			results <- err
 		})
@@ -299,7 +298,7 @@ func (g *Hold) Dropped() {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	for _, h := range g.holds {
-		h.Lock().Client().Dropped.Add(giveUp)
+		h.Client().Dropped.Add(giveUp)
 	}
 }
 
@@ -368,7 +367,7 @@ func (g *Hold) Extend(ctx context.Context, d time.Duration) error {
 	holds := g.Holds()
 	results := make(chan error, len(holds))
 	for _, h := range holds {
-		h.Lock().Client().Server.Go(func() {
+		h.Client().Server.Go(func() {
 			results <- h.Extend(ctx, d)
 		})
 	}

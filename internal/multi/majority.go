@@ -39,7 +39,7 @@ func (m *Spec) newQueue() *lock.Queue {
 		}
 		names = append(names, l.Client().ID, l.Entry())
 	}
-	return members[0].Client().Queue(strings.Join(names, "\x00"), m.locks[0].Key(), m.silent)
+	return members[0].Client().Queue(strings.Join(names, "\x00"), &m.locks[0].Lock, m.silent)
 }
 
 // silent returns why no majority answers, or nil.
@@ -47,7 +47,7 @@ func (m *Spec) silent() error {
 	var errs []error
 	for _, l := range m.locks {
 		if err := l.Client().Server.NoAnswer(l.Key(), nil); err != nil {
-			errs = append(errs, memberError(l, err))
+			errs = append(errs, memberError(l.Name(), err))
 		}
 	}
 	if len(errs) > len(m.locks)-m.need {
@@ -348,7 +348,7 @@ func (q *acquisition) sum(votes []answer) result {
 		switch {
 		case errors.Is(v.err, errSilent), errors.Is(v.err, request.ErrUnavailable):
 			dumb++
-			t.errs = append(t.errs, memberError(l, q.silence(v.err)))
+			t.errs = append(t.errs, memberError(l.Name(), q.silence(v.err)))
 		case isBusy:
 			if busy.Owner == "" {
 				unasked++ // somebody else of this process is asking
@@ -363,10 +363,10 @@ func (q *acquisition) sum(votes []answer) result {
 				t.of, t.busy = l, busy
 			}
 			if other, ok := owners[busy.Owner]; ok {
-				t.same = sameLock(q.m.locks[other], l)
+				t.same = sameLock(q.m.locks[other].Name(), l.Name())
 			}
 		case errors.Is(v.err, request.ErrNotAcknowledged), !q.errors().Retryable(v.err) && !errors.Is(v.err, errOutvoted):
-			refused = append(refused, memberError(l, v.err))
+			refused = append(refused, memberError(l.Name(), v.err))
 		}
 	}
 	most := len(q.m.locks) - q.m.need // so many may fail
