@@ -120,8 +120,8 @@ func (c *table) Claims(yield claim.Yield) {
 func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 	e.mu.Lock()
 	t, w := e.cur, e.waits
-	if g := e.forming; g != nil {
-		inLine(&g.members, list, func(m *reader) *wait { return &m.wait })
+	if g := e.extra; g != nil {
+		g.claims(list)
 	}
 	e.mu.Unlock()
 	if !list.Tell(yield) || !queued(&e.gate, list, yield) {

@@ -114,7 +114,24 @@ func (e *entry) forget(t *term, began bool) {
 	}
 }
 
-func (e *entry) readmit() { e.reopen() }
+// readmit sends the members of a waiting group back to the term that they could
+// not join, if it lets them now.
+func (e *entry) readmit() {
+	e.mu.Lock()
+	g, t := e.extra, e.cur
+	if g == nil || t == nil {
+		e.mu.Unlock()
+		return
+	}
+	ok := t.admits(time.Now(), int(e.writers))
+	if ok {
+		e.extra = nil
+	}
+	e.mu.Unlock()
+	if ok {
+		g.rejoin()
+	}
+}
 
 func (e *entry) pace(now time.Time) time.Duration {
 	return min(max(handoff.QuantumMax, e.budget.QuietUntil.Sub(now)), handoff.LongestPause)

@@ -3,7 +3,6 @@ package lock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/request"
@@ -82,18 +81,4 @@ func (p *waiter) pause(ctx context.Context, e *entry, d time.Duration) (woken bo
 		}
 	}
 	return request.Pause(ctx, p.c.Server.Done, e.news.Wake(), p.until, d)
-}
-
-// await waits until a group is tried, as request.Wait does.
-func (g *readerGroup) await(ctx context.Context, p *waiter, w request.Waiting, tried <-chan struct{}) error {
-	if at := p.inquiry.due(ctx, p); !at.IsZero() {
-		first := w
-		first.Until = at
-		if _, err := request.Wait(ctx, p.c.Server, &first, tried); !errors.Is(err, request.ErrWaitOver) {
-			return err
-		}
-		p.inquire(g.entry)
-	}
-	_, err := request.Wait(ctx, p.c.Server, &w, tried)
-	return err
 }

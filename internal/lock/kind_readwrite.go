@@ -27,7 +27,9 @@ func (l *Lock) Outranked(modes []string) bool {
 // Read returns the read-write lock that has this name in Redis, to read.
 func (c *Locks) Read(key string) Spec {
 	l := c.sideOf(key, reading)
-	l.acquire = (*Locks).acquireRead
+	l.acquire = func(c *Locks, ctx context.Context, l *Lock, o Params) (*Hold, error) {
+		return acquireRead(ctx, &c.table, l, o)
+	}
 	return l
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
@@ -54,15 +55,15 @@ var (
 )
 
 // acquireRead gets the lock to read for a caller that does not have it already.
-func (c *table) acquireRead(ctx context.Context, l *Lock, o Params) (*Hold, error) {
+func acquireRead(ctx context.Context, c *table, l *Lock, o Params) (*Hold, error) {
 	p := c.newWaiter(l, &o)
 	e := c.get(l)
 	defer e.put()
 	for {
-		t, m := p.joinOrForm(ctx, e, &o)
+		t, m := joinOrForm(ctx, &p, e, &o)
 		joined := t != nil
 		if !joined {
-			if err := p.awaitGroup(ctx, m, &o); err != nil {
+			if err := m.await(ctx, &p, &o); err != nil {
 				return nil, err
 			}
 			err := m.group.err
@@ -95,7 +96,7 @@ func (c *table) acquireRead(ctx context.Context, l *Lock, o Params) (*Hold, erro
 
 // joinOrForm returns a term in which the caller has a place now, or what it is in the
 // group that it is a member of.
-func (p *waiter) joinOrForm(ctx context.Context, e *entry, o *Params) (*term, *reader) {
+func joinOrForm(ctx context.Context, p *waiter, e *entry, o *Params) (*term, *reader) {
 	c, l, now := p.c, p.lock, time.Now()
 	e.mu.Lock()
 	if t := e.cur; t != nil {
@@ -103,18 +104,18 @@ func (p *waiter) joinOrForm(ctx context.Context, e *entry, o *Params) (*term, *r
 			e.mu.Unlock()
 			if ask {
 				e.retain()
-				c.Server.Go(func() { e.askOthers(t) })
+				c.Server.Go(func() { askOthers(e, t) })
 			}
 			return t, nil
 		}
 	}
-	g := e.forming
+	g, _ := e.extra.(*readerGroup)
 	fresh := g == nil
 	if fresh {
 		g = &readerGroup{c: c, l: l, entry: e, o: *o, tried: make(chan struct{}), done: make(chan struct{})}
 		g.o.Try, g.o.Until, g.o.scope, g.o.asks, g.o.Member = false, time.Time{}, nil, nil, false // that is one's own
 		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-		e.forming = g
+		e.extra = g
 	}
 	m := &reader{group: g}
 	if !o.Try {
@@ -178,8 +179,8 @@ func (g *readerGroup) tell(h *Hold, err error) {
 		return
 	}
 	e.mu.Lock()
-	if e.forming == g {
-		e.forming = nil
+	if e.extra == g {
+		e.extra = nil
 	}
 	left, seated := h.giveUpTo(g.members.Len()) // before a member can release: the last one to do that releases the lock
 	if seated {
@@ -210,14 +211,14 @@ func (g *readerGroup) leaveEntry() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.forming == g {
-		e.forming = nil
+	if e.extra == g {
+		e.extra = nil
 	}
 }
 
-// awaitGroup waits until the group has the lock, in a term in which the caller has a place
+// await waits until the group has the lock, in a term in which the caller has a place
 // then, or cannot have it. An error is the end of the caller's own waiting.
-func (p *waiter) awaitGroup(ctx context.Context, m *reader, o *Params) error {
+func (m *reader) await(ctx context.Context, p *waiter, o *Params) error {
 	g := m.group
 	end := g.done
 	if o.Try {
@@ -258,8 +259,8 @@ func (m *reader) leave() {
 	}
 	g.members.Remove(&m.place)
 	last := g.members.Len() == 0
-	if last && e.forming == g {
-		e.forming = nil
+	if last && e.extra == g {
+		e.extra = nil
 	}
 	e.mu.Unlock()
 	if last {
@@ -269,7 +270,7 @@ func (m *reader) leave() {
 
 // askOthers finds out whether others wait, and if so, asks again until they do
 // not or the term is over. The caller has taken a share of the entry for it.
-func (e *entry) askOthers(t *term) {
+func askOthers(e *entry, t *term) {
 	c := t.c
 	defer e.put()
 	for {
@@ -284,45 +285,38 @@ func (e *entry) askOthers(t *term) {
 			break
 		}
 	}
-	e.reopen()
+	e.readmit()
 }
 
-// reopen sends the members of a waiting group back to the term that they could
-// not join, if it lets them now.
-func (e *entry) reopen() {
-	e.mu.Lock()
-	g, t := e.forming, e.cur
-	if g == nil || t == nil {
-		e.mu.Unlock()
-		return
+// await waits until a group is tried, as request.Wait does.
+func (g *readerGroup) await(ctx context.Context, p *waiter, w request.Waiting, tried <-chan struct{}) error {
+	if at := p.inquiry.due(ctx, p); !at.IsZero() {
+		first := w
+		first.Until = at
+		if _, err := request.Wait(ctx, p.c.Server, &first, tried); !errors.Is(err, request.ErrWaitOver) {
+			return err
+		}
+		p.inquire(g.entry)
 	}
-	ok := t.admits(time.Now(), int(e.writers))
-	if ok {
-		e.forming = nil
-	}
-	e.mu.Unlock()
-	if ok {
-		g.cancel(errRejoin)
-	}
+	_, err := request.Wait(ctx, p.c.Server, &w, tried)
+	return err
 }
 
-// enterCounted lines up at the gate. Readers of this process see it if somebody
-// waits to write.
-func (p *waiter) enterCounted(ctx context.Context, e *entry, l *Lock, o *Params) (*term, error) {
-	if !l.kind.stops {
-		return p.enter(ctx, e, o)
+// inVainLocked says whether one of the members waits less long than the lock stays. All are told to join again: then that one
+// sees it. entry.mu is locked.
+func (g *readerGroup) inVainLocked(s seen) bool {
+	for m := range g.members.All() {
+		if !m.Until.IsZero() && m.Until.Before(s.free) && !s.asked.Before(m.Since) {
+			return true
+		}
 	}
-	e.retain()
-	defer e.put()
-	e.mu.Lock()
-	e.writers++
-	e.mu.Unlock()
-	passed, err := p.enter(ctx, e, o)
-	e.mu.Lock()
-	e.writers--
-	e.mu.Unlock()
-	if err != nil {
-		e.reopen()
-	}
-	return passed, err
+	return false
+}
+
+// rejoin has the members join again.
+func (g *readerGroup) rejoin() { g.cancel(errRejoin) }
+
+// claims adds the members to a list.
+func (g *readerGroup) claims(list *claim.List) {
+	inLine(&g.members, list, func(m *reader) *wait { return &m.wait })
 }

@@ -52,29 +52,18 @@ func (e *entry) inVain(came, until time.Time) bool {
 	return true
 }
 
-// inVainLocked says whether one of the members waits less long than the lock stays. All are told to join again: then that one
-// sees it. entry.mu is locked.
-func (g *readerGroup) inVainLocked() bool {
-	for m := range g.members.All() {
-		if !m.Until.IsZero() && m.Until.Before(g.entry.seen.free) && !g.entry.seen.asked.Before(m.Since) {
-			return true
-		}
-	}
-	return false
-}
-
 // saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
 func (e *entry) saw(now seen) {
 	e.mu.Lock()
 	e.seen = now
-	g := e.forming
-	vain := g != nil && !now.free.IsZero() && g.inVainLocked()
+	g := e.extra
+	vain := g != nil && !now.free.IsZero() && g.inVainLocked(now)
 	if vain {
-		e.forming = nil
+		e.extra = nil
 	}
 	e.mu.Unlock()
 	if vain {
-		g.cancel(errRejoin)
+		g.rejoin()
 	}
 	if !now.free.IsZero() {
 		e.gate.Wake()

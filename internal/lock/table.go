@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/notify"
@@ -34,9 +35,15 @@ type entry struct {
 	cur   *term       // of whoever is inside: live, or about to be
 	seen  seen        // with somebody else
 	waits *takingWait // whoever is inside, if it has to wait
+	extra extra       // those who wait beside the gate; nil: nobody
+}
 
-	// Of a read-write lock: see readers.go.
-	forming *readerGroup // those who wait to read
+// An extra is callers that wait for an entry's lock as one, as readers do. All but rejoin are called
+// under the entry's mutex.
+type extra interface {
+	claims(list *claim.List)    // tells of them
+	inVainLocked(now seen) bool // whether one of them waits less long than the lock stays, which somebody else has now
+	rejoin()                    // has them look at the current term again
 }
 
 // A table is a client's entries.

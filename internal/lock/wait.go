@@ -231,6 +231,27 @@ func (p *waiter) enter(ctx context.Context, e *entry, o *Params) (*term, error) 
 	return nil, p.giveUpError(err)
 }
 
+// enterCounted lines up at the gate. Readers of this process see it if somebody
+// waits to write.
+func (p *waiter) enterCounted(ctx context.Context, e *entry, l *Lock, o *Params) (*term, error) {
+	if !l.kind.stops {
+		return p.enter(ctx, e, o)
+	}
+	e.retain()
+	defer e.put()
+	e.mu.Lock()
+	e.writers++
+	e.mu.Unlock()
+	passed, err := p.enter(ctx, e, o)
+	e.mu.Lock()
+	e.writers--
+	e.mu.Unlock()
+	if err != nil {
+		e.readmit()
+	}
+	return passed, err
+}
+
 // noteHolder notes what is known of the lock by those before the caller, which leaves.
 func (p *waiter) noteHolder(e *entry) {
 	p.seen = e.lastSeen()
