@@ -53,7 +53,7 @@ func (a *acquisition) hold(h *lock.Hold, err error) {
 		a.end("", 0, err)
 		return
 	}
-	a.Owner = h.Owner()
+	a.Owner = h.ID()
 	handedOff, reentered, count := h.Acquired()
 	a.end(success(handedOff, reentered), count, nil)
 	a.watch(h)

@@ -27,10 +27,7 @@ var oversized = map[string]excess{
 	"fields of internal/census.Claim":   {16, "all that a client says of what it holds or waits for, under the names that package admin has for it"},
 	"fields of internal/census.told":    {16, "the same on the wire, a field of JSON each"},
 	"methods of drivertest.env":         {40, "the words of the contract's tests, which read as sentences because one value has them all"},
-	"fields of internal/lock.term":      {25, "the state of one owner id, all under one mutex: who changes one of them must see the others as they are"},
-	"methods of internal/lock.Hold":     {36, "what its user can do with it, and the ways in which it ends, and is told to have ended: alone, with its nest, with its term, dropped, detached"},
-	"methods of internal/lock.Lock":     {26, "what a lock answers to all who ask about it: the user, the engine, several locks as one, force, events, claims"},
-	"methods of internal/lock.term":     {62, "the steps of one owner id, each beside its subject in a file of its own: take, hand over, re-enter, share, release, lose, tell"},
+	"methods of internal/lock.Hold":     {27, "what its user can do with it, and the ways in which it ends, and is told to have ended: alone, with its nest, with its term, dropped, detached"},
 	"methods of internal/permit.Permit": {26, "what its user can do with it, the ways in which it ends, and what the clock of renewals asks of it"},
 }
 

@@ -13,7 +13,7 @@ import (
 
 // claims adds the live holds to a list; listens says that their client still listens to releases. It returns the gates at
 // which callers wait to nest in one of the holds; and fresh, if the term has yet to be taken.
-func (t *term) claims(list *claim.List, listens bool) (nests []*gate.Gate[*term], fresh bool) {
+func (t *nest) claims(list *claim.List, listens bool) (nests []*gate.Gate[*term], fresh bool) {
 	now, end := time.Now(), t.lease.End()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,7 +32,7 @@ func (t *term) claims(list *claim.List, listens bool) (nests []*gate.Gate[*term]
 
 // claim returns the claims of the live holds as one, if there are any: as long as the oldest, renewed if one of them is, and
 // with the note of the newest that has one.
-func (t *term) claim() (all claim.Claim, held bool) {
+func (t *nest) claim() (all claim.Claim, held bool) {
 	now, end := time.Now(), t.lease.End()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -29,7 +29,19 @@ var (
 func (h *Hold) Detach() error {
 	t := h.t
 	h.lock(time.Now())
-	if err := h.undetachableLocked(); err != nil || h.detached {
+	err := h.err
+	switch {
+	case err != nil, h.detached:
+	case t.lock.kind.renew != lua.LockRenew:
+		err = errDetachShared
+	case h.several:
+		err = errDetachMember
+	case t.count > 1:
+		err = errDetachNest
+	case t.stays.left() > 0:
+		err = errDetachMinHold
+	}
+	if err != nil || h.detached {
 		t.mu.Unlock()
 		return err
 	}
@@ -52,25 +64,6 @@ func (h *Hold) Detach() error {
 	return nil
 }
 
-// undetachableLocked says why the hold cannot be detached; nil if it can be, or is.
-func (h *Hold) undetachableLocked() error {
-	t := h.t
-	switch {
-	case h.err != nil:
-		return h.err
-	case h.detached:
-	case t.lock.kind.renew != lua.LockRenew:
-		return errDetachShared
-	case h.several:
-		return errDetachMember
-	case t.count > 1:
-		return errDetachNest
-	case t.stays.left() > 0:
-		return errDetachMinHold
-	}
-	return nil
-}
-
 // unenterable says why nothing can nest in the hold: it is over, or detached; nil if something can.
 func (h *Hold) unenterable() error {
 	h.lock(time.Now())
@@ -83,8 +76,7 @@ func (h *Hold) unenterable() error {
 
 // releaseApart releases the lock of a detached hold, which its user has ended. What a late request may make of its id is
 // released again, as of any other term.
-func (h *Hold) releaseApart(ctx context.Context) error {
-	t := h.t
+func (t *nest) releaseApart(ctx context.Context) error {
 	if t.c.Server.Left() {
 		return request.ErrClosed
 	}

@@ -143,11 +143,11 @@ func TestANestIsOneOwnerAndItsLastReleaseFreesTheLock(t *testing.T) {
 	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
 		h := acquire(t.Context(), t, l, Params{})
 		inner := acquire(under(h), t, l, Params{})
-		if _, reentered, _ := inner.Acquired(); !reentered || inner.Owner() != h.Owner() {
-			t.Errorf("%s nests as %s in %s", l.Name(), inner.Owner(), h.Owner())
+		if _, reentered, _ := inner.Acquired(); !reentered || inner.ID() != h.ID() {
+			t.Errorf("%s nests as %s in %s", l.Name(), inner.ID(), h.ID())
 		}
 		release(t, inner)
-		if got := p.Owners("x"); len(got) != 1 || got[0] != h.Owner() || h.Err() != nil {
+		if got := p.Owners("x"); len(got) != 1 || got[0] != h.ID() || h.Err() != nil {
 			t.Errorf("after the inner release %v have the lock: %v", got, h.Err())
 		}
 		release(t, h)
@@ -292,14 +292,14 @@ func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
 	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
 		h := acquire(t.Context(), t, l, Params{})
 		c := l.Client()
-		if has, _ := c.Has("x", h.Owner()); !has || c.Revoke("x", puppet.Stranger) || !c.Revoke("x", h.Owner()) {
+		if has, _ := c.Has("x", h.ID()); !has || c.Revoke("x", puppet.Stranger) || !c.Revoke("x", h.ID()) {
 			t.Error("the client does not know its hold")
 		}
 		if !errors.Is(h.Err(), holdctx.ErrLost) || h.End().Err() == nil {
 			t.Errorf("a revoked hold: %v", h.Err())
 		}
 		next := acquire(t.Context(), t, l, Params{})
-		if next.Owner() == h.Owner() {
+		if next.ID() == h.ID() {
 			t.Error("the next caller has the id of the revoked hold")
 		}
 		release(t, next)
@@ -320,12 +320,12 @@ func TestCallersOfAScopeAreOneOwner(t *testing.T) {
 			return
 		}
 		other := acquireLater(t, l)
-		if got := p.Owners("x"); l.Exclusive() && (len(got) != 1 || got[0] != holds[0].Owner()) {
+		if got := p.Owners("x"); l.Exclusive() && (len(got) != 1 || got[0] != holds[0].ID()) {
 			t.Errorf("%v have the lock", got)
 		}
 		for _, h := range holds {
-			if h.Owner() != holds[0].Owner() {
-				t.Errorf("owners %s and %s in one scope", h.Owner(), holds[0].Owner())
+			if h.ID() != holds[0].ID() {
+				t.Errorf("owners %s and %s in one scope", h.ID(), holds[0].ID())
 			}
 		}
 		release(t, holds...)
@@ -362,8 +362,8 @@ func TestReadersLetAWriterThrough(t *testing.T) {
 		release(t, w)
 		synctest.Wait()
 		joined := acquire(t.Context(), t, &read, Params{})
-		if joined.Owner() != r.Owner() {
-			t.Errorf("a reader is %s beside %s", joined.Owner(), r.Owner())
+		if joined.ID() != r.ID() {
+			t.Errorf("a reader is %s beside %s", joined.ID(), r.ID())
 		}
 		if _, err := write.Enter(under(joined), Params{}); !errors.Is(err, ErrReentry) {
 			t.Errorf("to write within a read: %v", err)
@@ -418,7 +418,7 @@ func TestClaimsTellWhoHoldsAndWhoWaits(t *testing.T) {
 		l.Client().Claims(func(x claim.Claim, _ context.Context) bool {
 			if x.Waits {
 				waits++
-			} else if holds++; x.Owner != h.Owner() || x.Note != "works" {
+			} else if holds++; x.Owner != h.ID() || x.Note != "works" {
 				t.Errorf("%+v", x)
 			}
 			return true
@@ -480,19 +480,19 @@ func TestADetachedHoldIsReleasedByItsID(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
 		l := c.Plain("x")
 		h := acquire(t.Context(), t, &l, Params{})
-		if err := l.ReleaseOwner(t.Context(), h.Owner()); err == nil {
+		if err := l.ReleaseOwner(t.Context(), h.ID()); err == nil {
 			t.Error("a hold of this client was released by its id")
 		}
 		if err := h.Detach(); err != nil {
 			t.Fatal(err)
 		}
-		if has, detached := c.Has("x", h.Owner()); has || !detached {
+		if has, detached := c.Has("x", h.ID()); has || !detached {
 			t.Errorf("after Detach: has %v, detached %v", has, detached)
 		}
-		if err := l.ExtendOwner(t.Context(), h.Owner(), time.Minute); err != nil {
+		if err := l.ExtendOwner(t.Context(), h.ID(), time.Minute); err != nil {
 			t.Error(err)
 		}
-		if err := l.ReleaseOwner(t.Context(), h.Owner()); err != nil || len(p.Owners("x")) != 0 {
+		if err := l.ReleaseOwner(t.Context(), h.ID()); err != nil || len(p.Owners("x")) != 0 {
 			t.Errorf("%v; %v have the lock", err, p.Owners("x"))
 		}
 		release(t, acquire(t.Context(), t, &l, Params{}))
@@ -510,7 +510,7 @@ func TestCallersOfAQueueAreLetInOneByOne(t *testing.T) {
 		h := acquire(t.Context(), t, &l, Params{})
 		first.Show(h)
 		var busy busyError
-		if _, _, err := q.Enter(t.Context(), &Params{Until: time.Now().Add(time.Second)}); !errors.As(err, &busy) || busy.Owner != h.Owner() {
+		if _, _, err := q.Enter(t.Context(), &Params{Until: time.Now().Add(time.Second)}); !errors.As(err, &busy) || busy.Owner != h.ID() {
 			t.Errorf("behind a holder: %v, %+v", err, busy.Busy)
 		}
 		in := make(chan struct{})

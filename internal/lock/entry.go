@@ -138,5 +138,3 @@ func (e *entry) pace(now time.Time) time.Duration {
 }
 
 func (e *entry) notices() *notify.Listener { return &e.news }
-
-func (e *entry) refusals() *request.Refusals { return &e.refused }

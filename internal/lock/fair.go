@@ -168,7 +168,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 			enqueue = q.e.nonce
 		}
 	}
-	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o)
+	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o, &q.e.refused)
 	req.Retried = func() {
 		first()
 		q.stay(ctx, &req)

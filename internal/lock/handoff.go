@@ -51,7 +51,7 @@ type move struct {
 // listens says whether a process that owes a turn listens for it to be taken. Messages of a
 // group are about any of its values, and two that each listen would take one another
 // for waiters.
-func (l *Lock) listens() bool { return l.kind.pause == nil && !l.kind.part }
+func listens(k *kind) bool { return k.pause == nil && !k.part }
 
 // yield lets other processes have the lock, if any of them waits; else it moves
 // from old to t. A replica that does not know of it yet has the lock as old's, which
@@ -66,7 +66,7 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 	}
 	foreign := e.news.Foreign()
 	e.news.Expect()
-	q := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, o)
+	q := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, o, &e.refused)
 	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch || t.length > m.old.length))
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
@@ -93,7 +93,7 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 		e.news.Answered(true)
 		now := time.Now()
 		e.budget.Yield(int(max(0, reply.Int)), foreign, now, now)
-		if t.lock.listens() {
+		if listens(t.lock.kind) {
 			e.listen(t.c, t.lock.channel)
 		}
 	}
@@ -104,7 +104,7 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 // transfer moves the lock from old to t with a lease of its own.
 func (m move) transfer(ctx context.Context, o *Params) (*Hold, error) {
 	t := m.t
-	q := t.taking(t.lock.kind.transfer, []string{m.old.id, t.id, t.args[0]}, o)
+	q := t.taking(t.lock.kind.transfer, []string{m.old.id, t.id, t.args[0]}, o, &entryOf(t).refused)
 	reply, err := q.Run(ctx)
 	if short := q.Doubt(err == nil && reply.Int > 0); short != nil {
 		err = short

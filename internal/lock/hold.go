@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -15,7 +16,6 @@ import (
 // Hold is what the library keeps of a Hold. It must not refer to the Hold, or
 // a dropped one would never be noticed.
 type Hold struct {
-	t        *term
 	scope    *scope
 	Watchdog bool
 	reads    bool    // it shares its term with others that read
@@ -60,7 +60,7 @@ func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
 }
 
 // addLocked adds a hold to the live ones, that was asked for so.
-func (t *term) addLocked(h *Hold, o *Params) {
+func (t *nest) addLocked(h *Hold, o *Params) {
 	h.next = t.holds
 	if t.holds != nil {
 		t.holds.prev = h
@@ -73,7 +73,8 @@ func (t *term) addLocked(h *Hold, o *Params) {
 		t.watched++
 		h.lease, t.keep = o.Lease, max(t.keep, o.Lease)
 		if d := cmp.Or(o.MaxHold, t.c.MaxHold); d > 0 {
-			h.boundByMaxHold(d)
+			h.own = endAlone(h, h.since, renew.MaxLease)
+			h.own.Until = h.since.Add(d)
 		}
 	}
 	if h.own != nil {
@@ -89,7 +90,7 @@ func (t *term) addLocked(h *Hold, o *Params) {
 
 // removeLocked ends h with err, and its context; with nil h only leaves t. It does so under the lock, which is safe because
 // that runs no code of users.
-func (t *term) removeLocked(h *Hold, err error) {
+func (t *nest) removeLocked(h *Hold, err error) {
 	h.err = err
 	if h.prev == nil {
 		t.holds = h.next
@@ -107,7 +108,7 @@ func (t *term) removeLocked(h *Hold, err error) {
 			if !t.watch {
 				least = 0
 			}
-			if t.keepLess(least); t.watched > 0 {
+			if t.keepLess(least, t.holds); t.watched > 0 {
 				t.watchLocked()
 			}
 		}
@@ -166,7 +167,7 @@ func (h *Hold) lock(now time.Time) {
 	t.mu.Unlock()
 	if t.lease.Left(now) <= 0 {
 		t.lose(holdctx.Expired)
-	} else if after := h.expire(now); after != nil {
+	} else if after := h.own.expire(now); after != nil {
 		after()
 	}
 	t.mu.Lock()
@@ -236,7 +237,7 @@ func (h *Hold) Release(ctx context.Context) error {
 		h.err = holdctx.ErrReleased
 		h.end.End(h.err)
 		t.mu.Unlock()
-		return h.releaseApart(ctx)
+		return t.releaseApart(ctx)
 	}
 	t.removeLocked(h, holdctx.ErrReleased)
 	left, passable, observer := t.dropLocked(h.reads), t.passableLocked(now), h.observer
@@ -303,9 +304,6 @@ func countLocked(h *Hold) int {
 // Name returns the name of the lock.
 func (h *Hold) Name() string { return h.t.lock.Name() }
 
-// Owner returns the owner field that Redis shows.
-func (h *Hold) Owner() string { return h.t.id }
-
 // Token returns the fencing token; 0 if the hold has none.
 func (h *Hold) Token() int64 { return h.token }
 
@@ -320,7 +318,7 @@ func (h *Hold) Expires() time.Time {
 	return h.own.within(t.lease.End())
 }
 
-// ID returns Owner, by which others know the hold.
+// ID returns the owner field that Redis shows, by which others know the hold.
 func (h *Hold) ID() string { return h.t.id }
 
 // Kept says whether the watchdog keeps the hold.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/notify"
-	"github.com/redlatch/redlatch/internal/request"
 )
 
 // A home is all that a term knows of where the callers of its process line up for the lock.
@@ -18,7 +17,6 @@ type home interface {
 	readmit()                         // has readers that wait join the current term, if it lets them
 	pace(now time.Time) time.Duration // how often readers ask whether others wait
 	notices() *notify.Listener        // of releases of the lock
-	refusals() *request.Refusals      // of the server, to those who take the lock
 }
 
 // leave lets the next caller in with nothing, and gives back the share that whoever was inside had.

@@ -32,7 +32,7 @@ func (l *Spec) enterScope(ctx context.Context, sc *scope, o *Params, outer *Hold
 	defer func() { n.slot <- struct{}{} }()
 	o.scope, o.asks = sc, &n.refusals
 	if t := n.t.Load(); t != nil {
-		h, err := t.joinScope(ctx, &l.Lock, o)
+		h, err := sc.join(ctx, t, &l.Lock, o)
 		if !errors.Is(err, errNotNested) {
 			return h, p.giveUpError(err)
 		}

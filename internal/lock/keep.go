@@ -34,12 +34,12 @@ func (s *stay) left() time.Duration {
 	return max(0, time.Until(s.until))
 }
 
-// keeping prepares the last request of t's id if its lock is to stay for so long, as nobody's. Until then
+// staying prepares the last request of t's id if its lock is to stay for so long, as nobody's. Until then
 // both ids are known, and for as long as the lock may last if this request is late, or is never executed.
-func (t *term) keeping(rest time.Duration) request.Call {
+func (t *owner) staying(rest, longest time.Duration) request.Call {
 	nobody := wire.KeptField(t.c.NewID())
 	for _, id := range []string{t.id, nobody} {
-		t.c.lapsed.add(id, max(rest, t.length, t.longest)+request.LongestAttempt, true)
+		t.c.lapsed.add(id, max(rest, t.length, longest)+request.LongestAttempt, true)
 	}
 	return t.op(t.lock.kind.keep, []string{t.id, nobody, t.lock.channel, wire.MillisUp(rest)})
 }

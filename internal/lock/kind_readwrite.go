@@ -57,7 +57,7 @@ func (c *Locks) sideOf(key string, k *kind) Spec {
 // read already. For all others it is usual that there is no such key, and they would be refused for as long as the slot moves.
 
 // keysLocked returns the keys of a request that raises the lease of what t holds.
-func (t *term) keysLocked() []string {
+func (t *nest) keysLocked() []string {
 	if !t.proves {
 		return t.lock.alone[:]
 	}

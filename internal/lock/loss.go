@@ -12,13 +12,14 @@ import (
 // somebody takes it away. Then the contexts of its holds end first. Everything else
 // follows: the gate, the clean-up, and what is told.
 
-func (t *term) lostError(reason holdctx.Reason) error {
+func (t *owner) lostError(reason holdctx.Reason) error {
 	return t.c.Errors.Lost(t.lock.Name(), t.id, reason, t.lease.Confirmed())
 }
 
 // Expired implements renew.Holder. Of many that end at one moment the contexts end
 // first.
-func (t *term) Expired() {
+func (r *renewed) Expired() {
+	t := (*term)(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, after := t.loseLocked(holdctx.Expired); after != nil {
@@ -27,7 +28,7 @@ func (t *term) Expired() {
 }
 
 // Gone implements renew.Holder.
-func (t *term) Gone() { t.lose(holdctx.Gone) }
+func (r *renewed) Gone() { (*term)(r).lose(holdctx.Gone) }
 
 // lose ends the term without its holder's doing: the contexts of its holds end,
 // with the reason as their cause, before anything else happens. It does no I/O
@@ -128,7 +129,7 @@ func (t *term) freeLapsed() {
 	t.mu.Unlock()
 	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 	if rest > 0 {
-		o = t.keeping(rest)
+		o = t.staying(rest, t.longest)
 	}
 	reply, err := o.Run(context.Background())
 	t.lock.left(context.Background(), reply)

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/gate"
@@ -9,6 +10,7 @@ import (
 // A nesting is a hold's place in the nest of its term. Those that are nested in the same
 // hold are siblings, and take turns. It is guarded by term.mu.
 type nesting struct {
+	t          *term
 	prev, next *Hold             // of the live holds of the term
 	parent     *Hold             // the hold that this one is nested in; nil for the first
 	children   *gate.Gate[*term] // at which those line up that nest in this hold
@@ -16,27 +18,46 @@ type nesting struct {
 	open       int               // this hold, if live, plus the nested one that has its turn
 }
 
-// A nest is what a term knows of its holds. It is guarded by term.mu.
+// A nest is an owner and its holds.
 type nest struct {
+	owner
+
+	mu          sync.Mutex // guards what follows
+	state       termState
+	alone       bool          // it does not pass to another goroutine
+	uncertain   bool          // a request of unknown outcome may still make it the owner
+	err         error         // why it is over
+	token       int64         // the fencing token, if it is fenced
 	holds       *Hold         // the live ones, linked by Hold.next
 	count       int           // holds that are live or being entered
-	watched     int           // of the live ones, how many the watchdog keeps
-	keep        time.Duration // the longest lease that it is to renew one of them for
 	lapsedHolds int           // so many holds have ended by a window, and count until they are released
+	longest     time.Duration // lease that was ever asked for, if longer than length
+	stays       stay          // if that is longer than until its release
+
+	keeping
+	sharing
+	holdCount
 }
 
-// keepLess has the others kept for no longer than they ask for, and for least, now that the hold that asked for most has
+// keeping is for which holds the watchdog has a lease renewed. It is guarded by nest.mu.
+type keeping struct {
+	watched  int           // how many of the live ones it keeps
+	keep     time.Duration // the longest lease that it is to renew one of them for
+	renewing time.Duration // the lease for which the clock was told to renew it; 0: it was told not to
+}
+
+// keepLess has the other holds kept for no longer than they ask for, and for least, now that the hold that asked for most has
 // ended. What Redis has runs down by itself.
-func (n *nest) keepLess(least time.Duration) {
+func (k *keeping) keepLess(least time.Duration, others *Hold) {
 	keep := least
-	for h := n.holds; h != nil && keep < n.keep; h = h.next {
+	for h := others; h != nil && keep < k.keep; h = h.next {
 		keep = max(keep, h.lease)
 	}
-	n.keep = keep
+	k.keep = keep
 }
 
 // liveOfLocked returns a live hold of a scope.
-func (t *term) liveOfLocked(sc *scope) *Hold {
+func (t *nest) liveOfLocked(sc *scope) *Hold {
 	for h := t.holds; h != nil; h = h.next {
 		if h.scope == sc {
 			return h
@@ -46,7 +67,7 @@ func (t *term) liveOfLocked(sc *scope) *Hold {
 }
 
 // firstOfLocked returns the hold whose turn the live holds of a scope share.
-func (t *term) firstOfLocked(sc *scope) *Hold {
+func (t *nest) firstOfLocked(sc *scope) *Hold {
 	h := t.liveOfLocked(sc)
 	if h != nil && h.joined != nil {
 		return h.joined
@@ -56,30 +77,30 @@ func (t *term) firstOfLocked(sc *scope) *Hold {
 
 // closed frees the hold's turn among its siblings when it and everything that
 // was nested in it, or shares its turn, has been released.
-func (h *Hold) closed() {
-	for h.joined != nil || h.parent != nil { // the first one of a nest has no siblings
-		h.t.mu.Lock()
-		h.open--
-		over := h.open == 0
-		h.t.mu.Unlock()
+func (n *nesting) closed() {
+	for n.joined != nil || n.parent != nil { // the first one of a nest has no siblings
+		n.t.mu.Lock()
+		n.open--
+		over := n.open == 0
+		n.t.mu.Unlock()
 		switch {
 		case !over:
 			return
-		case h.joined != nil:
-			h = h.joined
+		case n.joined != nil:
+			n = &n.joined.nesting
 		default:
-			h.parent.siblings().Exit()
-			h = h.parent
+			n.parent.siblings().Exit()
+			n = &n.parent.nesting
 		}
 	}
 }
 
-// siblings returns the gate at which callers line up that nest in h.
-func (h *Hold) siblings() *gate.Gate[*term] {
-	h.t.mu.Lock()
-	defer h.t.mu.Unlock()
-	if h.children == nil {
-		h.children = &gate.Gate[*term]{}
+// siblings returns the gate at which callers line up that nest in the hold.
+func (n *nesting) siblings() *gate.Gate[*term] {
+	n.t.mu.Lock()
+	defer n.t.mu.Unlock()
+	if n.children == nil {
+		n.children = &gate.Gate[*term]{}
 	}
-	return h.children
+	return n.children
 }

@@ -15,7 +15,15 @@ import (
 func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, error) {
 	h := &Hold{reads: true, nesting: nesting{joined: turn}}
 	h.set(ctx, t, o, time.Now())
-	if err := t.suffice(ctx, o); err != nil {
+	need := o.Lease / 2
+	if o.HasLease {
+		need = o.trust() - o.Lease/8
+	}
+	var err error
+	if t.lease.Left(h.since) < need { // it ends too soon for this reader
+		err = t.extend(ctx, t.c.Server.Done, o.Until, o.Lease)
+	}
+	if err != nil {
 		t.giveBack(true)
 		h.closed()
 		if !t.live() {
@@ -27,7 +35,9 @@ func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, e
 	if t.lease.Left(h.since) <= 0 {
 		t.lose(holdctx.Expired)
 	}
-	h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
+	if o.HasLease {
+		h.own = o.endAlone(h, t.lease.Left(h.since))
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != termLive {
@@ -46,46 +56,24 @@ func (o *Params) trust() time.Duration {
 	return o.Lease - renew.Margin(o.Lease)
 }
 
-// suffice raises the lease of a term that a reader is about to join, if it
-// ends too soon for that.
-func (t *term) suffice(ctx context.Context, o *Params) error {
-	need := o.Lease / 2
-	if o.HasLease {
-		need = o.trust() - o.Lease/8
-	}
-	if t.lease.Left(time.Now()) >= need {
-		return nil
-	}
-	return t.extend(ctx, t.c.Server.Done, o.Until, o.Lease)
-}
-
-// bound gives a read hold with a Lease an end of its own: it shares its term with
-// others. It is trusted for left. Nobody is asked about it: its term is.
-func (h *Hold) bound(now time.Time, left time.Duration, o *Params) {
-	if o.HasLease {
-		h.endAlone(now.Add(left-o.trust()), o.Lease)
-	}
-}
-
-// boundByMaxHold gives a hold that the watchdog keeps its end after d. It is the hold's own: others of its nest, or of its
-// scope, have theirs.
-func (h *Hold) boundByMaxHold(d time.Duration) {
-	h.endAlone(h.since, renew.MaxLease)
-	h.own.Until = h.since.Add(d)
-}
-
-// An ownEnd is an end that only one hold of its term has.
+// An ownEnd is an end that only one hold of its term has: of one that reads with a Lease, and so shares its term with
+// others; and of one that the watchdog keeps for so long at most. Nobody is asked about it: its term is.
 type ownEnd struct {
 	renew.Lease
 	h *Hold
 }
 
-// endAlone gives a hold an end of its own, as if a request that was sent then had been
-// confirmed for so long.
-func (h *Hold) endAlone(sent time.Time, lease time.Duration) {
-	h.own = &ownEnd{h: h}
-	h.own.Holder = h.own
-	h.own.Confirm(sent, lease)
+// endAlone returns the end of a hold with these Params that reads in a term with so much left.
+func (o *Params) endAlone(h *Hold, left time.Duration) *ownEnd {
+	return endAlone(h, h.since.Add(min(0, left-o.trust())), o.Lease)
+}
+
+// endAlone returns an end for h, as if a request that was sent then had been confirmed for so long.
+func endAlone(h *Hold, sent time.Time, lease time.Duration) *ownEnd {
+	e := &ownEnd{h: h}
+	e.Holder = e
+	e.Confirm(sent, lease)
+	return e
 }
 
 // over returns how the hold's own time has ended; "" if it has not, or there is none.
@@ -116,7 +104,7 @@ func (e *ownEnd) Node() string { return "" }
 
 // Expired implements renew.Holder.
 func (e *ownEnd) Expired() {
-	if after := e.h.expire(time.Now()); after != nil {
+	if after := e.expire(time.Now()); after != nil {
 		e.h.t.c.lossWork.Add(after)
 	}
 }
@@ -126,16 +114,16 @@ func (e *ownEnd) Gone() {}
 
 // expire ends a hold whose own time is over, and returns what has to happen then.
 // It counts until its holder releases it, or the term ends.
-func (h *Hold) expire(now time.Time) (after func()) {
-	t := h.t
+func (e *ownEnd) expire(now time.Time) (after func()) {
+	h, t := e.h, e.h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	reason := h.own.over(now)
+	reason := e.over(now)
 	switch {
 	case h.err != nil:
 		return nil
 	case reason == "": // extended at the last moment
-		t.c.Clock.Add(&h.own.Lease, false)
+		t.c.Clock.Add(&e.Lease, false)
 		return nil
 	case t.count == t.lapsedHolds+1:
 		_, after = t.loseLocked(reason) // with its last hold
@@ -207,7 +195,8 @@ func (t *term) dropLocked(reads bool) remains {
 	t.watchLocked()
 	switch {
 	case t.count == t.reads && !t.shared:
-		t.shareLocked(time.Now())
+		now := time.Now()
+		t.shareLocked(now, t.home.pace(now))
 		t.home.retain()
 		t.c.Server.Go(func() {
 			t.home.readmit()

@@ -58,9 +58,8 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Lock, o *Params) (*H
 	if t.state != termLive {
 		return nil, t.err
 	}
-	if h.reads {
-		t.proves = true
-		h.bound(h.since, min(t.lease.Left(h.since), o.trust()), o)
+	if t.proves = t.proves || h.reads; h.reads && o.HasLease {
+		h.own = o.endAlone(h, t.lease.Left(h.since))
 	}
 	t.addLocked(h, o)
 	t.watchLocked()
@@ -94,7 +93,7 @@ func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) er
 // reserve counts a hold that is about to be entered, so that neither the term
 // nor its siblings' turn is given up meanwhile. It returns the count that the
 // request is to show.
-func (t *term) reserve(h, outer *Hold, l *Lock, o *Params) (count string, err error) {
+func (t *nest) reserve(h, outer *Hold, l *Lock, o *Params) (count string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	turn := outer
@@ -126,7 +125,7 @@ func (t *term) reserve(h, outer *Hold, l *Lock, o *Params) (count string, err er
 		return unchanged, nil
 	}
 	t.nested = true
-	return t.showLocked(), nil
+	return t.showLocked(t.count - t.reads), nil
 }
 
 // holdCount is what a term knows of the hold count that Redis shows: of an
@@ -143,21 +142,20 @@ type holdCount struct {
 // unchanged tells a script to leave the count as it is.
 const unchanged = "0"
 
-// showLocked returns the count for a request that shows it, or unchanged. After
+// showLocked returns n for a request that shows it, or unchanged. After
 // the request the caller calls shown. A reader counts once, whatever happens.
-func (t *term) showLocked() string {
-	n := t.count - t.reads
-	if !t.nested || n == 0 {
-		t.wrong = t.nested // on its way to the next holder
+func (c *holdCount) showLocked(n int) string {
+	if !c.nested || n == 0 {
+		c.wrong = c.nested // on its way to the next holder
 		return unchanged
 	}
-	t.updates++
+	c.updates++
 	return strconv.Itoa(n)
 }
 
 // shown notes that a request that carried count has ended, however. If that is not
 // the number any more, the clock sends another when no such request is in flight.
-func (t *term) shown(count string) {
+func (t *nest) shown(count string) {
 	if count == unchanged {
 		return
 	}
@@ -170,7 +168,7 @@ func (t *term) shown(count string) {
 
 // correctLocked has the clock ask about the lock, and show the count with that, if
 // Redis may show another one.
-func (t *term) correctLocked() {
+func (t *nest) correctLocked() {
 	if t.wrong && t.updates == 0 {
 		t.wrong = false
 		t.c.Clock.Check(&t.lease)

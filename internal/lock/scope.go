@@ -150,13 +150,12 @@ func hasItAlready(l *Lock) error {
 	return fmt.Errorf("%w: lock %q is non-reentrant and this owner has it; use its hold, or another owner", ErrReentry, l.Name())
 }
 
-// joinScope adds a hold to the term of a scope. It fails with errNotNested if
-// none of the scope's holds lives.
-func (t *term) joinScope(ctx context.Context, l *Lock, o *Params) (*Hold, error) {
+// join adds a hold to a term of the scope. It fails with errNotNested if none of the scope's holds lives.
+func (s *scope) join(ctx context.Context, t *term, l *Lock, o *Params) (*Hold, error) {
 	writes, reads := false, false
 	t.mu.Lock()
 	for h := t.holds; h != nil; h = h.next {
-		if h.scope == o.scope {
+		if h.scope == s {
 			reads = reads || h.reads
 			writes = writes || !h.reads
 		}
@@ -164,7 +163,7 @@ func (t *term) joinScope(ctx context.Context, l *Lock, o *Params) (*Hold, error)
 	join := l.kind.shared && reads && !l.wish.NonReentrant
 	var first *Hold
 	if join {
-		first = t.firstOfLocked(o.scope)
+		first = t.firstOfLocked(s)
 		t.count++
 		t.reads++
 		first.open++

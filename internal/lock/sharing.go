@@ -11,25 +11,23 @@ import (
 // sharing is what a term knows of its readers. It is guarded by term.mu.
 type sharing struct {
 	reads  int           // of term.count, those that only read
-	shared bool          // all of them do, and others may join
 	opened time.Time     // since when
 	pace   time.Duration // how often to ask whether others wait
 	asked  time.Time
+	others int  // how many others were found to wait
+	shared bool // all of term.count read, and others may join
 	asking bool
-	others int // how many others were found to wait
-
 	proves bool // Redis has a key that keeps its read hold alive
 }
 
 // shareLocked lets others join. All holds of the term are to read.
-func (t *term) shareLocked(now time.Time) {
-	t.shared, t.opened, t.asked = true, now, now
-	t.pace = t.home.pace(now)
+func (t *sharing) shareLocked(now time.Time, pace time.Duration) {
+	t.shared, t.opened, t.asked, t.pace = true, now, now, pace
 }
 
 // admitsLocked says whether a reader of this process may join, while so many of
 // it wait to write.
-func (t *term) admitsLocked(now time.Time, writers int) bool {
+func (t *nest) admitsLocked(now time.Time, writers int) bool {
 	if t.state != termLive || !t.shared || t.count == 0 || t.lease.Left(now) <= 0 {
 		return false
 	}
@@ -37,14 +35,14 @@ func (t *term) admitsLocked(now time.Time, writers int) bool {
 }
 
 // admits is admitsLocked for those who have not locked t.
-func (t *term) admits(now time.Time, writers int) bool {
+func (t *nest) admits(now time.Time, writers int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.admitsLocked(now, writers)
 }
 
 // admit gives a reader of this process a place, if it may join. ask says that the caller is to ask whether others wait.
-func (t *term) admit(now time.Time, writers int) (ok, ask bool) {
+func (t *nest) admit(now time.Time, writers int) (ok, ask bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.admitsLocked(now, writers) {
@@ -58,7 +56,7 @@ func (t *term) admit(now time.Time, writers int) (ok, ask bool) {
 }
 
 // heard notes how many others wait, if the question has not failed, and says whether it is to be asked again.
-func (t *term) heard(others int, failed error) (again bool) {
+func (t *nest) heard(others int, failed error) (again bool) {
 	t.mu.Lock()
 	if failed == nil {
 		t.others = max(0, others)
@@ -85,7 +83,8 @@ func (h *Hold) giveUpTo(n int) (left remains, seated bool) {
 	}
 	t.count += n
 	t.reads += n
-	t.shareLocked(time.Now())
+	now := time.Now()
+	t.shareLocked(now, t.home.pace(now))
 	t.removeLocked(h, holdctx.ErrReleased)
 	return t.dropLocked(true), true
 }

@@ -16,13 +16,13 @@ import (
 // How a term comes to stand in Redis, and stays there: the request that takes it, the trust in the answer, its renewals, and
 // its end when the lock moves to another id.
 
-// taking prepares a request that may make t the owner.
-func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
+// taking prepares a request that may make t the owner. x is where it notes what the server refuses.
+func (t *owner) taking(s *script.Script, args []string, p *Params, x *request.Refusals) request.Call {
 	o := t.op(s, args)
 	o.Stop, o.Until, o.Since, o.Acks, o.Patient = t.c.Server.Done, p.Until, p.Since, t.c.Server.Acks.Holds, true
-	o.Refusals = t.home.refusals()
+	o.Refusals = x
 	if p.asks != nil {
-		o.Refusals = request.AllRefusals([]*request.Refusals{o.Refusals, p.asks})
+		o.Refusals = request.AllRefusals([]*request.Refusals{x, p.asks})
 	}
 	if t.lock.taking != nil {
 		o.Keys = t.lock.taking
@@ -36,7 +36,7 @@ func (t *term) taking(s *script.Script, args []string, p *Params) request.Call {
 
 // trusted says whether a term that was just taken may be given to a holder.
 // One with less than half of its watchdog lease left is renewed first.
-func (t *term) trusted(ctx context.Context, until, now time.Time) bool {
+func (t *nest) trusted(ctx context.Context, until, now time.Time) bool {
 	left := t.lease.Left(now)
 	if left > t.length/2 || (left > 0 && !t.watch) {
 		return true
@@ -64,14 +64,14 @@ func (c *env) renewLocks(s *script.Script, batch []*renew.Lease) {
 	bound, now := c.Watchdog, time.Now()
 	prolongs := false
 	for _, l := range batch {
-		t := l.Holder.(*term) //nolint:forcetypeassert // this kind's holders are terms
+		t := l.Holder.(*renewed) //nolint:forcetypeassert // this kind's holders are terms
 		if l.Ask > 0 {
 			prolongs = true
 			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
 		}
 		t.mu.Lock()
 		if t.state == termLive {
-			count := t.showLocked()
+			count := t.showLocked(t.count - t.reads)
 			asked, counts = append(asked, l), append(counts, count)
 			keys = append(keys, t.keysLocked()...)
 			args = append(append(args, t.id, wire.Millis(l.Ask), count), t.lock.more...)
@@ -84,7 +84,7 @@ func (c *env) renewLocks(s *script.Script, batch []*renew.Lease) {
 	o := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Acks: c.Server.Acks.Renews && prolongs}
 	apart := o.Renew(asked)
 	for i, l := range asked {
-		l.Holder.(*term).shown(counts[i]) //nolint:forcetypeassert // as above
+		l.Holder.(*renewed).shown(counts[i]) //nolint:forcetypeassert // as above
 	}
 	if apart {
 		request.AtATime(len(asked), func(i int) bool { c.renewLocks(s, asked[i:i+1]); return true })

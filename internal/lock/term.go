@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
@@ -25,34 +24,25 @@ import (
 //	 │                │
 //	 └── given up     └── released, lost, detached, moved to another id, closed ──► over
 type term struct {
-	c      *env
+	nest
+
 	home   home
+	member bool // of several as one: it owes nobody a turn
+	inside bool // its holder is inside the gate, and has to leave it; guarded by mu
+	queued bool // it may stand in a fair lock's queue; guarded by mu
+	first  Hold // the first hold, to save an allocation
+}
+
+// An owner is what Redis knows of a term.
+type owner struct {
+	c      *env
 	lock   *Lock
 	id     string    // the owner field that stands in Redis
 	args   [4]string // lease in ms, id, channel, own subscriptions: the arguments of take and release
 	lease  renew.Lease
 	length time.Duration // the lease that it is taken with
 	fenced bool          // whether it is to have a fencing token
-	alone  bool          // it does not pass to another goroutine; guarded by mu once it lives
-	member bool          // of several as one: it owes nobody a turn
 	watch  bool          // whether the length is the watchdog's
-
-	mu        sync.Mutex // guards what follows
-	state     termState
-	inside    bool          // its holder is inside the gate, and has to leave it
-	queued    bool          // it may stand in a fair lock's queue
-	uncertain bool          // a request of unknown outcome may still make it the owner
-	token     int64         // the fencing token, if it is fenced
-	err       error         // why it is over
-	renewing  time.Duration // the lease for which the clock was told to renew it; 0: it was told not to
-	longest   time.Duration // lease that was ever asked for, if longer than length
-	stays     stay          // if that is longer than until its release
-
-	nest      // its holds
-	sharing   // of those who read
-	holdCount // what Redis shows
-
-	first Hold // the first hold, to save an allocation
 }
 
 type termState uint8
@@ -65,10 +55,12 @@ const (
 
 // newTerm makes a term that has yet to be taken, with that owner id; empty: with one that nobody has had.
 func (c *env) newTerm(at home, id string, l *Lock, o *Params) *term {
-	t := &term{c: c, home: at, lock: l, watch: !o.HasLease, length: o.Lease, fenced: o.Fenced, alone: o.Member, member: o.Member, id: id}
-	if t.id == "" {
-		t.id = c.NewID()
+	if id == "" {
+		id = c.NewID()
 	}
+	t := &term{home: at, member: o.Member, nest: nest{
+		owner: owner{c: c, lock: l, id: id, length: o.Lease, fenced: o.Fenced, watch: !o.HasLease}, alone: o.Member,
+	}}
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
 	if o.Lease != c.Watchdog {
 		t.args[0] = wire.Millis(o.Lease)
@@ -77,7 +69,7 @@ func (c *env) newTerm(at home, id string, l *Lock, o *Params) *term {
 		t.keep = t.length
 	}
 	t.proves = l.kind.shared
-	t.lease.Kind, t.lease.Holder, t.lease.Length = c.renewals[l.kind.renew], t, t.length
+	t.lease.Kind, t.lease.Holder, t.lease.Length = c.renewals[l.kind.renew], (*renewed)(t), t.length
 	t.lease.Group = wire.Slot(l.key)
 	return t
 }
@@ -91,14 +83,17 @@ func (c *env) NewID() string {
 	return wire.Owner(c.ID, n)
 }
 
-func (t *term) live() bool {
+func (t *nest) live() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.state == termLive
 }
 
+// Node implements renew.Holder.
+func (t *owner) Node() string { return t.c.Server.Driver.Node(t.lock.key) }
+
 // op prepares a request about this term.
-func (t *term) op(s *script.Script, args []string) request.Call {
+func (t *owner) op(s *script.Script, args []string) request.Call {
 	if t.lock.more != nil {
 		args = slices.Concat(args, t.lock.more)
 	}
@@ -107,7 +102,7 @@ func (t *term) op(s *script.Script, args []string) request.Call {
 
 // raising prepares a request that raises the lease to so many milliseconds, and shows
 // a hold count.
-func (t *term) raising(lease, count string) request.Call {
+func (t *nest) raising(lease, count string) request.Call {
 	o := t.op(t.lock.kind.renew, []string{t.id, lease, count})
 	t.mu.Lock()
 	o.Keys = t.keysLocked() // the script takes any number of locks
@@ -117,7 +112,7 @@ func (t *term) raising(lease, count string) request.Call {
 }
 
 // taken notes that the server made t the owner.
-func (t *term) taken(sent time.Time, token int64) {
+func (t *nest) taken(sent time.Time, token int64) {
 	if t.fenced {
 		t.mu.Lock()
 		t.token = token
@@ -127,7 +122,7 @@ func (t *term) taken(sent time.Time, token int64) {
 }
 
 // markUncertain notes that a request of unknown outcome may still make t the owner.
-func (t *term) markUncertain() {
+func (t *nest) markUncertain() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.uncertain = true
@@ -158,7 +153,7 @@ func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
 	return h
 }
 
-func (t *term) startLocked() bool {
+func (t *nest) startLocked() bool {
 	if t.state != termNew {
 		return false
 	}
@@ -197,7 +192,7 @@ func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
 }
 
 // watchLocked has the lease renewed if the watchdog keeps one of the holds.
-func (t *term) watchLocked() {
+func (t *nest) watchLocked() {
 	var renewing time.Duration
 	if t.watched > 0 {
 		renewing = t.keep
@@ -209,7 +204,7 @@ func (t *term) watchLocked() {
 }
 
 // site returns where a hold of this term was acquired.
-func (t *term) site() callsite.Site {
+func (t *nest) site() callsite.Site {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.holds == nil {
@@ -219,7 +214,7 @@ func (t *term) site() callsite.Site {
 }
 
 // endLocked ends the term and all its holds, and returns these.
-func (t *term) endLocked(err error) (ended []*Hold) {
+func (t *nest) endLocked(err error) (ended []*Hold) {
 	t.state, t.err = termOver, err
 	for t.holds != nil {
 		h := t.holds
@@ -284,7 +279,7 @@ func (t *term) release(ctx context.Context) error {
 func (t *term) releasing(rest time.Duration) request.Call {
 	t.home.notices().Expect()
 	if rest > 0 {
-		return t.keeping(rest)
+		return t.staying(rest, t.longest)
 	}
 	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 	o.Patient = true
@@ -316,7 +311,7 @@ func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
 
 // orphan hands over an id that a late request may still make an owner, now
 // that the term has ended, or that nobody knows to be released, because of failed.
-func (t *term) orphan(failed error) {
+func (t *nest) orphan(failed error) {
 	t.mu.Lock()
 	uncertain, rest := t.uncertain || failed != nil, t.stays.left()
 	t.uncertain = false
@@ -326,11 +321,11 @@ func (t *term) orphan(failed error) {
 	}
 }
 
-// Node implements renew.Holder.
-func (t *term) Node() string { return t.c.Server.Driver.Node(t.lock.key) }
+// A renewed term is what the clock of renewals sees of it.
+type renewed term
 
 // EndContext ends the contexts of the holds, and nothing else.
-func (t *term) EndContext() {
+func (t *renewed) EndContext() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for h := t.holds; h != nil; h = h.next {
@@ -341,7 +336,8 @@ func (t *term) EndContext() {
 // Close ends the holds and leaves the lock to its TTL. A term is released if no section can
 // run under it: it is on its way from one hold to the next, or to readers who have only their
 // place in it, or its holds are parts of several that are not all there yet.
-func (t *term) Close() {
+func (r *renewed) Close() {
+	t := (*term)(r)
 	t.mu.Lock()
 	if t.state != termLive {
 		t.mu.Unlock()

@@ -51,7 +51,7 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 	for i, t := range ts {
 		o.Keys[i] = t.lock.key
 		o.Args = append(o.Args, t.id)
-		asks = append(asks, t.home.refusals())
+		asks = append(asks, &entryOf(t).refused)
 	}
 	o.Refusals = request.AllRefusals(asks)
 	o.Stop, o.Until, o.Since, o.Acks = c.Server.Done, p.Until, p.Since, c.Server.Acks.Holds

@@ -78,7 +78,7 @@ func (c *table) compete(ctx context.Context, e *entry, l *Lock, o *Params, p *wa
 				return nil, err
 			}
 		}
-		q := t.taking(l.kind.take, t.args[:2], o)
+		q := t.taking(l.kind.take, t.args[:2], o, &e.refused)
 		facts, err := take(ctx, t, &q, 2)
 		if err != nil {
 			return nil, err // take has left the gate, or will
@@ -402,7 +402,7 @@ func (p *waiter) yieldOwed(ctx context.Context, e *entry, t *term, once bool) er
 		}
 		p.notNow(why)
 		p.publish(ctx, e, t)
-		if t.lock.listens() {
+		if listens(t.lock.kind) {
 			e.listen(t.c, t.lock.channel)
 		}
 		if _, err := p.pause(ctx, e, d); err != nil {

@@ -174,7 +174,7 @@ func (g *Hold) holderOf(err error) *lock.Hold {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	for _, h := range g.holds {
-		if h.Owner() == busy.Owner {
+		if h.ID() == busy.Owner {
 			return h
 		}
 	}

@@ -335,7 +335,7 @@ func (q *acquisition) sum(votes []answer) result {
 	owners := map[string]int{} // of the members that we had
 	for _, v := range votes {
 		if v.h != nil {
-			owners[v.h.Owner()] = v.member
+			owners[v.h.ID()] = v.member
 		}
 	}
 	for _, v := range votes {
