@@ -1,14 +1,17 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 )
@@ -322,4 +325,100 @@ func TestNobodyForcesPermits(t *testing.T) {
 			t.Errorf("%s: it is forced: %t, want %t", typ, got, takes)
 		}
 	}
+}
+
+// A release that was confirmed is undone only by a server that goes on with what it had before, and only for a lease.
+func TestWhatWasReleasedComesBackOnlyAsLongAsALeaseLasts(t *testing.T) {
+	const s = time.Second
+	older := func(from, to time.Duration) *loss { return &loss{what: "older", from: from, to: to} }
+	for _, test := range []struct {
+		name   string
+		unsure bool // the release was not confirmed
+		losses []*loss
+		back   []*loss
+		now    time.Duration
+		want   bool
+	}{
+		{"nothing is lost", false, nil, nil, 5 * s, false},
+		{"an older file has it", false, []*loss{older(3*s, 4*s)}, nil, 5 * s, true},
+		{"an older file has it, for as long as the lease", false, []*loss{older(3*s, 4*s)}, nil, 7 * s, false},
+		{"an older file has the release, too", false, []*loss{older(4*s+1, 5*s)}, nil, 5 * s, false},
+		{"an older file may have the release, which nobody has confirmed", true, []*loss{older(4*s+1, 5*s)}, nil, 5 * s, true},
+		{"an older file was loaded before it was asked for", false, []*loss{older(0, s/2)}, nil, 2 * s, false},
+		{"an older file of another server has it", false, []*loss{{what: "older", site: 1, from: 3 * s, to: 4 * s}}, nil, 5 * s, false},
+		{"all is lost", false, []*loss{{what: wiped, from: 3 * s, to: 4 * s}}, nil, 5 * s, false},
+		{"it is evicted", false, []*loss{{what: "evict", from: 3 * s, to: 4 * s}}, nil, 5 * s, false},
+		{"a replica has it", false, nil, []*loss{{what: "takeover", from: 3 * s, to: 4 * s}}, 5 * s, true},
+		{"a replica has the release, too", false, nil, []*loss{{what: "takeover", from: 4*s + 1, to: 5 * s}}, 5 * s, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := &history{start: time.Now(), losses: test.losses, back: test.back}
+			c := &claim{resource: "a", id: "x", weight: 1, footing: &footing{asked: s, longest: 2 * s, freed: 4 * s, unsure: test.unsure}}
+			if got := h.comesBackLocked(c, test.now); got != test.want {
+				t.Errorf("it may come back: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// What a hold says, and what an event says, is one thing.
+func TestTheCheckerComparesEventsWithHolds(t *testing.T) {
+	const s = time.Second
+	lost := func(process int, at time.Duration) []tiding { return []tiding{{process, "x", redlatch.LostGone, at}} }
+	for _, test := range []struct {
+		name            string
+		tidings, events []tiding
+		to              time.Duration // the end of what process 1 has as x
+		want            string        // nothing: that is right
+	}{
+		{"both say so", lost(1, s), lost(1, s), s, ""},
+		{"no event says so", lost(1, s), nil, s, "no event says so"},
+		{"only another process has an event", lost(1, s), lost(2, s), s, "no event says so"},
+		{"its event has another reason", lost(1, s), []tiding{{1, "x", redlatch.LostExpired, s}}, s, "no event says so"},
+		{"the hold lasts beyond its event", nil, lost(1, s), 2 * s, "which it has until"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := &history{
+				start: time.Now(), tidings: test.tidings, events: test.events,
+				claims: []*claim{{resource: "a", id: "x", process: 1, to: test.to}},
+			}
+			h.checkEvents()
+			got := strings.Join(h.wrong, "\n")
+			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+				t.Errorf("the checker says %q, want something with %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Shutdown ends the context of a hold, and its worker has it still until the client gives it up. All of that counts.
+func TestAClaimLastsBeyondTheContextThatShutdownEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newNode()
+		w := &world{Plan: Plan{Type: "lock"}, kind: kindOf("lock"), sites: []*node{s}}
+		w.history = history{start: time.Now(), capacity: 1, footings: map[[2]string]*footing{}}
+		c, err := redlatch.New(newLink(newChance(1, 1), s, weather{}, w.trace), redlatch.Config{CloseTimeout: 3 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &process{client: c, clients: []*redlatch.Client{c}, life: t.Context()}
+		p.leaves.Store(true)
+		h, err := c.Lock("a").Acquire(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := w.has(p, h, &claim{weight: 1, nest: 1, lease: 30 * time.Second})
+		over, cancel := context.WithCancel(bg)
+		cancel()
+		began := w.now()
+		_ = c.Shutdown(over)
+		time.Sleep(time.Second)
+		if got := all[0].to - began; h.Context().Err() == nil || got < 2*time.Second || got > 4*time.Second {
+			t.Errorf("the claim ends %v after Shutdown began (%s)", got, all[0].how)
+		}
+		if len(w.wrong) > 0 {
+			t.Error(w.wrong)
+		}
+		s.mini.Close()
+	})
 }

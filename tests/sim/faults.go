@@ -242,7 +242,7 @@ func (w *world) shutDown(p *process, d time.Duration) {
 	})
 }
 
-// nothingLeft checks that the server has none of what a process has released, once its client says so. A loss may bring it back.
+// nothingLeft checks that the server has none of what a process has released, once its client says so.
 func (w *world) nothingLeft(p *process) {
 	time.Sleep(time.Millisecond) // contexts that have ended are noticed
 	w.history.mu.Lock()
@@ -251,7 +251,7 @@ func (w *world) nothingLeft(p *process) {
 		if c.process == p.number && c.how == redlatch.ErrClosed.Error() && w.Type != "election" { // the term of a leader has no end
 			w.failLocked(w.now(), "process %d has shut down, and still had %s as %s", p.number, c.resource, c.id)
 		}
-		if c.process == p.number && c.how == released && len(w.losses) == 0 && !w.forgot.Load() && w.stored(c) {
+		if c.process == p.number && c.how == released && !w.comesBackLocked(c, w.now()) && w.stored(c) {
 			w.failLocked(w.now(), "process %d has shut down, and the server still has %s as %s", p.number, c.resource, c.id)
 		}
 	}

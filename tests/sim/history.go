@@ -15,6 +15,8 @@ import (
 type footing struct {
 	asked   time.Duration // when the first of them was asked for
 	longest time.Duration // for which the server may have confirmed one of them
+	freed   time.Duration // when the last release of one of them was confirmed
+	unsure  bool          // whether another one was, nobody knows
 }
 
 // A claim is one time for which a worker took something to be its own: from when its call returned until the worker gave it up,
@@ -94,7 +96,10 @@ type history struct {
 	capacity int // of each resource
 	claims   []*claim
 	losses   []*loss
+	back     []*loss // not of data that counts: of what was released since
 	steps    []step
+	tidings  []tiding // of holds that have heard events
+	events   []tiding
 	dated    bool // a number that is lost goes on with the server's clock, as that of an election's terms
 	wrong    []string
 	lost     int                    // holds
@@ -198,6 +203,25 @@ func (h *history) lengthen(all []*claim, lease time.Duration) {
 	for _, c := range all {
 		c.longest = max(c.longest, lease)
 	}
+}
+
+// freed notes that claims of one hold were released, as far as that was confirmed.
+func (h *history) freed(all []*claim, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range all {
+		c.footing.freed = max(c.footing.freed, h.now())
+		c.unsure = c.unsure || err != nil
+	}
+}
+
+// comesBackLocked says whether a server may have now what was released: it went on with what it had when that was not released yet. The
+// lease bounds for how long.
+func (h *history) comesBackLocked(c *claim, now time.Duration) bool {
+	return slices.ContainsFunc(slices.Concat(h.losses, h.back), func(l *loss) bool {
+		restores := slices.Contains(h.back, l) || slices.Contains(restoring(), l.what)
+		return restores && l.site == c.site && c.asked <= l.to && (c.unsure || l.from <= c.footing.freed) && now <= l.excuses(c)
+	})
 }
 
 // told notes that a worker is told that it has lost something, and checks that at this very moment: what was gone needs a loss,

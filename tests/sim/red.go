@@ -94,7 +94,7 @@ func (w *world) hasMost(p *process, h *redlatch.Hold, like *claim) []*claim {
 	if p.life.Err() != nil {
 		w.end(all, "killed")
 	}
-	context.AfterFunc(h.Context(), func() {
+	w.hear(p, h, func() {
 		w.collect(p, x, like)
 		w.endsMost(p, h)
 	})
@@ -128,7 +128,10 @@ func (w *world) collect(p *process, x *whole, like *claim) {
 		if known {
 			continue
 		}
-		context.AfterFunc(m.Context(), func() { w.endsVote(p, v) })
+		w.hear(p, m, func() {
+			w.collect(p, x, like) // another one may have come in its place
+			w.endsVote(p, v)
+		})
 		context.AfterFunc(p.life, func() { w.end([]*claim{&c}, "killed") })
 		if x.hold.Err() != nil {
 			w.endsVote(p, v)
@@ -139,7 +142,7 @@ func (w *world) collect(p *process, x *whole, like *claim) {
 
 // endsVote notes the end of a vote, if it has ended.
 func (w *world) endsVote(p *process, v *vote) {
-	err := v.hold.Err()
+	err := w.ended(p, v.hold)
 	if err == nil {
 		return
 	}
@@ -168,7 +171,7 @@ func (w *world) allClaims(h *redlatch.Hold, all []*claim) []*claim {
 
 // endsMost notes the end of a RedLock, if it has ended. Nobody trusts its votes any more.
 func (w *world) endsMost(p *process, h *redlatch.Hold) {
-	err := h.Err()
+	err := w.ended(p, h)
 	if err == nil {
 		return
 	}
@@ -184,9 +187,11 @@ func (w *world) endsMost(p *process, h *redlatch.Hold) {
 	w.end(all, err.Error())
 }
 
-// checkMost checks that no two trust that they have a RedLock. A majority of each has a vote in common with that of the other, and
-// only a loss of such a vote explains both. That nobody else had that vote otherwise, check has checked.
-func (h *history) checkMost(wholes []*whole) {
+// checkMost checks that whoever trusts that it has a RedLock trusts a majority of the votes, whatever was lost: a loss that it knows
+// nothing of leaves it a vote, and one that it was told of excuses nothing. And that no two trust that they have one. A majority of each
+// has a vote in common with that of the other, and only a loss of such a vote explains both. That nobody else had that vote otherwise,
+// check has checked.
+func (h *history) checkMost(wholes []*whole, sites int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sorted := slices.SortedStableFunc(slices.Values(wholes), func(a, b *whole) int { return cmp.Compare(a.from, b.from) })
@@ -198,6 +203,12 @@ func (h *history) checkMost(wholes []*whole) {
 		}
 		if x.most > 0 && x.to-x.from > x.most+10*time.Millisecond {
 			h.failLocked(x.to, "process %d had the RedLock %s for %v, longer than MaxHold (%v)", x.process, x.resource, x.to-x.from, x.most)
+		}
+		for _, at := range x.turns() {
+			if n := x.trusted(at); 2*n <= sites {
+				h.failLocked(at, "process %d trusts the RedLock %s (%s until%s) with %d of %d votes", x.process, x.resource, x.how, stamp(x.to), n, sites)
+				break
+			}
 		}
 		live = slices.DeleteFunc(live, func(o *whole) bool { return o.to <= x.from })
 		for _, o := range live {
@@ -214,7 +225,28 @@ func (h *history) checkMost(wholes []*whole) {
 	slices.Sort(h.wrong)
 }
 
-func (w *world) checkWholes() { w.checkMost(w.wholes) }
+func (w *world) checkWholes() { w.checkMost(w.wholes, len(w.sites)) }
+
+// turns returns the moments at which x may have fewer votes than before, while it is trusted.
+func (x *whole) turns() []time.Duration {
+	all := []time.Duration{x.from}
+	for _, v := range x.votes {
+		all = append(all, v.to)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(all, func(at time.Duration) bool { return at < x.from || at >= x.to })
+}
+
+// trusted returns how many servers' votes are trusted at a moment.
+func (x *whole) trusted(at time.Duration) int {
+	sites := map[int]bool{}
+	for _, v := range x.votes {
+		if v.from <= at && at < v.to {
+			sites[v.site] = true
+		}
+	}
+	return len(sites)
+}
 
 // unexplained returns when two trust that they have a RedLock, and have both of all that they have in common.
 func (h *history) unexplained(a, b *whole) []span {

@@ -19,6 +19,10 @@ func TestTheCheckerRefusesTwoMajorities(t *testing.T) {
 		}
 		return x
 	}
+	without := func(x *whole, from time.Duration) *whole { // its first vote
+		x.votes[0].to = from
+		return x
+	}
 	for _, test := range []struct {
 		name   string
 		wholes []*whole
@@ -37,11 +41,19 @@ func TestTheCheckerRefusesTwoMajorities(t *testing.T) {
 			"beside process 1",
 		},
 		{"a nest", []*whole{one(1, 0, 5*s, 0, 1), one(1, s, 2*s, 0, 1)}, nil, ""},
+		{"a minority", []*whole{one(1, 0, s, 0)}, nil, "with 1 of 3 votes"},
+		{"it outlives a vote that it needs", []*whole{without(one(1, 0, 4*s, 0, 1), s)}, nil, "1.000000 process 1 trusts the RedLock a"},
+		{
+			"it outlives a vote that was lost, and is told so", []*whole{without(one(1, 0, 4*s, 0, 1), s)},
+			[]*loss{{site: 0, from: s / 2, to: s / 2}}, "with 1 of 3 votes",
+		},
+		{"it outlives a vote that it does not need", []*whole{without(one(1, 0, 4*s, 0, 1, 2), s)}, nil, ""},
+		{"it is over without the vote that it needs", []*whole{without(one(1, 0, s, 0, 1), s)}, nil, ""},
 		{"it never ends", []*whole{one(1, 0, -1, 0, 1)}, nil, "never ends"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := &history{start: time.Now(), capacity: 1, losses: test.losses}
-			h.checkMost(test.wholes)
+			h.checkMost(test.wholes, 3)
 			got := strings.Join(h.wrong, "\n")
 			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 				t.Errorf("the checker says %q, want something with %q", got, test.want)

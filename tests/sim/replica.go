@@ -101,15 +101,23 @@ func (s *node) acknowledged(at time.Time) bool {
 // takeover makes the replica the primary, and the old one ends. It may do so before: then it answers some processes for three seconds
 // more.
 func (w *world) takeover(old *node, f fault, down time.Duration) {
-	w.forgot.Store(true)
-	if f.side == 0 {
-		w.succeed(old, old.promote(), f, 3*time.Second)
-		return
+	if f.side != 0 {
+		old.end()
 	}
-	old.end()
 	was := old.promote()
-	time.Sleep(down)
-	w.succeed(old, was, f, 0)
+	l := &loss{what: f.what, site: old.site, from: was.at.Sub(w.start), to: forever}
+	w.history.mu.Lock()
+	w.back = append(w.back, l)
+	w.history.mu.Unlock()
+	if f.side == 0 {
+		w.succeed(old, was, f, 3*time.Second)
+	} else {
+		time.Sleep(down)
+		w.succeed(old, was, f, 0)
+	}
+	w.history.mu.Lock()
+	l.to = w.now()
+	w.history.mu.Unlock()
 }
 
 // An ackedLink can wait for the replica.

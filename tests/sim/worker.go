@@ -3,11 +3,17 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/observe"
 )
+
+// closing is for how long a worker goes on, at most, when it is told that its client shuts down: some go on for longer than the client
+// waits for them.
+const closing = 4 * time.Second
 
 var bg = context.Background()
 
@@ -23,6 +29,7 @@ type process struct {
 	dead     bool
 	maxHold  time.Duration // 0: none
 	leaves   atomic.Bool   // it shuts down
+	observed bool          // it hears the events of its clients
 }
 
 // work acquires, holds and releases, over and over, until the trouble ends.
@@ -110,9 +117,11 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 		return
 	}
 	w.ends(p, h, all)
-	w.end(w.allClaims(h, all), released)
+	all = w.allClaims(h, all)
+	w.end(all, released)
 	expires := h.Expires()
 	err := h.Release(bg)
+	w.freed(all, err)
 	w.trace("process %d has released %s as %s: %v", p.number, h.Name(), h.ID(), err)
 	var lost *redlatch.LostError
 	if errors.As(err, &lost) && lost.Reason == redlatch.LostGone && time.Now().Before(expires) && !w.excused(all) {
@@ -150,7 +159,7 @@ func (w *world) unexpected(err error) {
 	}
 }
 
-// stay holds, now and then for longer than a lease.
+// stay holds, now and then for longer than a lease. A worker that is told to come to an end takes some time for it, if it has it still.
 func (w *world) stay(h *redlatch.Hold, own *chance) {
 	d := own.upTo(40 * time.Millisecond)
 	if own.oneIn(10) {
@@ -161,6 +170,9 @@ func (w *world) stay(h *redlatch.Hold, own *chance) {
 	select {
 	case <-timer.C:
 	case <-h.Context().Done():
+		for end := time.Now().Add(own.upTo(closing)); h.Err() == nil && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 }
 
@@ -192,9 +204,30 @@ func (w *world) has(p *process, h *redlatch.Hold, like *claim) []*claim {
 	if p.life.Err() != nil {
 		w.end(all, "killed")
 	}
-	context.AfterFunc(h.Context(), func() { w.ends(p, h, all) })
+	w.hear(p, h, func() { w.ends(p, h, all) })
 	context.AfterFunc(p.life, func() { w.end(all, "killed") })
 	return all
+}
+
+// hear calls f when a hold has ended, as each part of it says that can be asked: its context, and Err. Shutdown ends the context of a hold
+// that its worker has still, for as long as it may take to release it. Then only Err says when that is over. Nobody else may end a context
+// so, and no hold that has ended may leave a context.
+func (w *world) hear(p *process, h *redlatch.Hold, f func()) {
+	ctx := h.Context()
+	context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if h.Err() == nil && p.life.Err() == nil && !(p.leaves.Load() && errors.Is(cause, redlatch.ErrClosed)) {
+			w.fail("process %d is told that %s as %s has ended (%v), and it has not", p.number, h.Name(), h.ID(), cause)
+		}
+		for h.Err() == nil && p.life.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		var was, is *redlatch.LostError
+		if errors.As(cause, &was) && (!errors.As(h.Err(), &is) || was.Reason != is.Reason) {
+			w.fail("process %d is told that %s as %s has ended (%v), and then that it ended otherwise (%v)", p.number, h.Name(), h.ID(), cause, h.Err())
+		}
+		f()
+	})
 }
 
 // nest returns a number for a nest. Those of the permits of one hold follow on it.
@@ -206,17 +239,78 @@ func (w *world) ends(p *process, h *redlatch.Hold, all []*claim) {
 		w.endsMost(p, h)
 		return
 	}
-	err := h.Err()
+	err := w.ended(p, h)
 	if err == nil {
 		return
 	}
 	var lost *redlatch.LostError
 	if errors.As(err, &lost) && p.life.Err() == nil {
 		w.told(all, lost, w.stored)
+		if p.observed && !p.leaves.Load() { // Close may drop the event
+			w.history.mu.Lock()
+			w.tidings = append(w.tidings, tiding{p.number, lost.Owner, lost.Reason, w.now()})
+			w.history.mu.Unlock()
+		}
 		w.end(all, string(lost.Reason))
 		return
 	}
 	w.end(all, err.Error())
+}
+
+// ended returns why a hold has ended, or nil. Its context ends no later than Err says so.
+func (w *world) ended(p *process, h *redlatch.Hold) error {
+	err := h.Err()
+	if err != nil && h.Context().Err() == nil {
+		w.fail("process %d is told by Err that %s as %s has ended (%v), and its context has not", p.number, h.Name(), h.ID(), err)
+	}
+	return err
+}
+
+// A tiding is that a process was told of a loss, by a hold or by an event.
+type tiding struct {
+	process int
+	id      string
+	reason  redlatch.LossReason
+	at      time.Duration
+}
+
+// observe has a process hear the events of losses, too.
+func (w *world) observe(p *process) {
+	p.observed = true
+	for _, c := range p.clients {
+		observe.Add(c, observe.Hooks{Lost: func(e observe.LostEvent) {
+			w.history.mu.Lock()
+			defer w.history.mu.Unlock()
+			w.events = append(w.events, tiding{p.number, e.Err.Owner, e.Err.Reason, w.now()})
+		}})
+	}
+}
+
+// checkEvents checks that there is an event of each loss that a hold was told of, and that nobody has by then what an event says is gone.
+func (h *history) checkEvents() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	type news struct {
+		process int
+		id      string
+		reason  redlatch.LossReason
+	}
+	heard := map[news]bool{}
+	for _, e := range h.events {
+		heard[news{e.process, e.id, e.reason}] = true
+		for _, c := range h.claims {
+			gone := e.reason == redlatch.LostGone || e.reason == redlatch.LostRevoked
+			if gone && c.process == e.process && c.id == e.id && c.from <= e.at && c.to > e.at+2*time.Millisecond {
+				h.failLocked(e.at, "an event tells process %d that %s as %s is lost (%s), which it has until%s", c.process, c.resource, c.id, e.reason, stamp(c.to))
+			}
+		}
+	}
+	for _, t := range h.tidings {
+		if !heard[news{t.process, t.id, t.reason}] {
+			h.failLocked(t.at, "process %d has lost what it had as %s (%s), and no event says so", t.process, t.id, t.reason)
+		}
+	}
+	slices.Sort(h.wrong)
 }
 
 // excused says whether a loss may have taken one of these claims.

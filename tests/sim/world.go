@@ -66,7 +66,6 @@ type world struct {
 
 	cluster *cluster     // nil: there is none
 	wholes  []*whole     // guarded by history.mu
-	forgot  atomic.Bool  // a replica that did not know of all releases has taken over
 	theirs  atomic.Int64 // holds of Redisson's
 
 	mu     sync.Mutex
@@ -121,6 +120,7 @@ func Play(plan Plan) *Report {
 	time.Sleep(toClean)
 	w.close()
 	w.check()
+	w.checkEvents()
 	switch w.Type {
 	case "limiter":
 		w.checkRate()
@@ -206,6 +206,9 @@ func (w *world) spawn() {
 	p.client = p.clients[0]
 	for _, c := range p.clients {
 		w.trace("process %d is client %s, with a watchdog of %v", n, c.ID(), p.watchdog)
+	}
+	if w.kind.together == nil && c.oneIn(2) {
+		w.observe(p)
 	}
 	p.life, p.die = context.WithCancel(bg)
 	w.mu.Lock()
