@@ -3,12 +3,15 @@ package campaign
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,15 +23,23 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 	"github.com/redlatch/redlatch/tests/interop/peer"
 	"github.com/redlatch/redlatch/tests/sim"
+	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
-// lengthEnv is the variable with how long all takes, if so many plays go on side by side: make campaign says so to go test.
-const (
-	lengthEnv = "REDLATCH_CAMPAIGN_LENGTH"
-	together  = 6
-)
+// lengthEnv is the variable with how long all takes.
+const lengthEnv = "REDLATCH_CAMPAIGN_LENGTH"
 
 const fleet = 3 // processes at a time
+
+// together is how many plays go on side by side: as many as go test was told.
+func together(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
 
 // A process is a child, with its ways to the servers.
 type process struct {
@@ -98,8 +109,9 @@ func TestNoTwoProcessesTrustWhateverGoesWrong(t *testing.T) {
 	}
 	t.Logf("what chance decided: %s=%d", randtest.SeedEnv, seed)
 	all, kinds := plays(), testserver.EveryKind()
-	length /= time.Duration((len(all) + together - 1) / together)
-	figures := &figures{T: t}
+	rounds := (len(all) + together(t) - 1) / together(t)
+	length /= time.Duration(rounds)
+	figures := &figures{T: t, source: results.SourceNow(t.Context())}
 	t.Cleanup(figures.tell) // when all have been played
 	for i, p := range all {
 		name := topologies[p.topology].name + "/" + p.typ
@@ -110,9 +122,11 @@ func TestNoTwoProcessesTrustWhateverGoesWrong(t *testing.T) {
 			t.Parallel()
 			end := time.Now().Add(length)
 			chance := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // it has to be the same each time
+			one := results.Line{Topology: topologies[p.topology].name, Type: p.typ, Wrong: true}
+			defer func() { figures.add(one) }() // also if it does not get to its end
 			c := newCampaign(t, p, kinds[(i+int(seed%97))%len(kinds)], seed, chance)
 			c.play(end)
-			figures.add(c.judged())
+			one = c.judged()
 		})
 	}
 }
@@ -198,7 +212,7 @@ func (c *campaign) verdict() sim.Verdict {
 func (c *campaign) play(end time.Time) {
 	c.Helper()
 	var processes sync.WaitGroup
-	own := rand.New(rand.NewPCG(c.seed, c.chance.Uint64())) //nolint:gosec // it has to be the same each time
+	ofServers := rand.New(rand.NewPCG(c.seed, c.chance.Uint64())) //nolint:gosec // it has to be the same each time
 	processes.Go(func() {
 		for time.Now().Before(end) {
 			time.Sleep(upTo(c.chance, 3*time.Second))
@@ -207,29 +221,78 @@ func (c *campaign) play(end time.Time) {
 	})
 	defer processes.Wait()
 	for time.Now().Before(end) {
-		time.Sleep(upTo(own, 6*time.Second))
-		c.strikeServers(c.faults[own.IntN(len(c.faults))], upTo(own, 2*watchdog))
+		pause, strike := c.next(ofServers)
+		time.Sleep(pause)
+		strike()
 	}
 }
 
-func (c *campaign) strikeServers(f serverFault, d time.Duration) {
-	c.Helper()
-	if f.loss {
+// next returns what goes wrong with the servers next, and after which pause. It draws as much each time, whatever becomes of it: a slot
+// that moves draws something for each key that happens to be there.
+func (c *campaign) next(chance *rand.Rand) (pause time.Duration, strike func()) {
+	pause, f, d := upTo(chance, 6*time.Second), c.faults[chance.IntN(len(c.faults))], upTo(chance, 2*watchdog)
+	own := rand.New(rand.NewPCG(c.seed, chance.Uint64())) //nolint:gosec // it has to be the same each time
+	return pause, func() {
+		c.Helper()
+		if f.loss != "" {
+			c.mu.Lock()
+			c.losses = append(c.losses, sim.Loss{What: f.loss, From: now(), To: 1<<63 - 1})
+			c.mu.Unlock()
+		}
+		f.strike(d, own)
 		c.mu.Lock()
-		c.losses = append(c.losses, sim.Loss{What: f.what, From: now(), To: 1<<63 - 1})
-		c.mu.Unlock()
+		defer c.mu.Unlock()
+		c.struck[f.what]++
+		if f.loss != "" {
+			c.losses[len(c.losses)-1].To = now()
+		}
 	}
-	f.strike(d)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.struck[f.what]++
-	if f.loss {
-		c.losses[len(c.losses)-1].To = now()
+}
+
+// What goes wrong next must not hang on how many keys a slot had when it moved: a seed would not repeat it.
+func TestAFaultOfTheServersDrawsNothingOfTheNextOnes(t *testing.T) {
+	var played [2][]string
+	for i := range played {
+		c := &campaign{T: t, seed: 7, struck: map[string]int{}}
+		for name := range 5 {
+			c.faults = append(c.faults, serverFault{what: fmt.Sprint(name), strike: func(d time.Duration, own *rand.Rand) {
+				played[i] = append(played[i], fmt.Sprint(name, d, own.Uint64()))
+				for range i * name {
+					own.Uint64()
+				}
+			}})
+		}
+		chance := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // no secret
+		for range 100 {
+			pause, strike := c.next(chance)
+			strike()
+			played[i] = append(played[i], pause.String())
+		}
+	}
+	if !slices.Equal(played[0], played[1]) {
+		t.Errorf("%v, and where some draw more %v", played[0], played[1])
+	}
+}
+
+// A loss with another name has no line on the page, and is excused without anybody seeing it.
+func TestTheLossesOfACampaignAreThoseOfTheSimulation(t *testing.T) {
+	losses := 0
+	for _, f := range append((&set{}).faults(), serverFault{loss: wiped}) {
+		if f.loss == "" {
+			continue
+		}
+		losses++
+		if !slices.Contains(sim.Losing(), f.loss) {
+			t.Errorf("%s: no loss of data is called %q", f.what, f.loss)
+		}
+	}
+	if losses < 5 {
+		t.Errorf("only %d faults lose data", losses)
 	}
 }
 
 // judged ends all, and returns the figures of the play.
-func (c *campaign) judged() figure {
+func (c *campaign) judged() results.Line {
 	c.Helper()
 	for _, p := range c.living {
 		if err := p.in.Close(); err != nil {
@@ -244,7 +307,6 @@ func (c *campaign) judged() figure {
 	}
 	v := c.verdict()
 	f := c.figure(v)
-	c.Log(f)
 	if v.Claims < int(f.Seconds/3) {
 		c.Errorf("so few show nothing: %d claims in %.0f s", v.Claims, f.Seconds)
 	}
@@ -258,6 +320,8 @@ func (c *campaign) judged() figure {
 			c.Logf("%v to %v: %s", l.From, l.To, l.What)
 		}
 	}
+	f.Wrong = c.Failed()
+	c.Logf("%+v", f)
 	return f
 }
 
@@ -349,9 +413,9 @@ func (c *campaign) await(p *process) {
 
 // strike has one thing go wrong with a process or its ways, and returns when it is over.
 func (c *campaign) strike() {
-	menu := []string{"kill", "stall", "cut", "requests cut", "replies cut", "break", "late"}
+	menu := []string{"process is killed", "process stands still", "ways are cut", "requests are cut", "replies are cut", "connections break", "requests and replies are late or lost"}
 	if c.redisson != nil {
-		menu = append(menu, "Redisson's kill", "Redisson's stall")
+		menu = append(menu, "Redisson is killed", "Redisson stands still")
 	}
 	what := menu[c.chance.IntN(len(menu))]
 	i, d := c.chance.IntN(fleet), upTo(c.chance, 2*watchdog)
@@ -372,7 +436,7 @@ func (c *campaign) strike() {
 		}
 	}
 	switch what {
-	case "kill":
+	case "process is killed":
 		p.kill()
 		next, err := c.spawn(i)
 		if err != nil {
@@ -380,27 +444,27 @@ func (c *campaign) strike() {
 			return
 		}
 		c.living[i] = next
-	case "stall":
+	case "process stands still":
 		signal(syscall.SIGSTOP)
 		time.Sleep(d)
 		signal(syscall.SIGCONT)
-	case "cut":
+	case "ways are cut":
 		each(func(way *faultnet.Proxy) { way.Blackhole(true) })
 		time.Sleep(d)
 		each(func(way *faultnet.Proxy) { way.Blackhole(false); way.BreakAll() })
-	case "requests cut": // until they come, all late
+	case "requests are cut": // until they come, all late
 		each(func(way *faultnet.Proxy) {
 			way.SetRule(func(faultnet.Request) faultnet.Action { return faultnet.Delay(d) })
 		})
 		time.Sleep(d)
 		each(func(way *faultnet.Proxy) { way.SetRule(nil) })
-	case "replies cut":
+	case "replies are cut":
 		each(func(way *faultnet.Proxy) { way.OneWay(true) })
 		time.Sleep(d)
 		each(func(way *faultnet.Proxy) { way.OneWay(false); way.BreakAll() })
-	case "break":
+	case "connections break":
 		each((*faultnet.Proxy).BreakAll)
-	case "late":
+	case "requests and replies are late or lost":
 		own := rand.New(rand.NewPCG(c.seed, c.chance.Uint64())) //nolint:gosec // it has to be the same each time
 		var mu sync.Mutex
 		each(func(way *faultnet.Proxy) {
@@ -420,9 +484,9 @@ func (c *campaign) strike() {
 		})
 		time.Sleep(d)
 		each(func(way *faultnet.Proxy) { way.SetRule(nil) })
-	case "Redisson's kill":
+	case "Redisson is killed":
 		c.redisson.kill()
-	case "Redisson's stall":
+	case "Redisson stands still":
 		c.redisson.stall(d)
 	default:
 		panic(fmt.Sprint("no fault ", what))

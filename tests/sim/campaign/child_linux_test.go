@@ -85,17 +85,22 @@ func (r role) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", way)
 }
 
-// open returns the driver of a process: each of three in turn has another adapter.
+// adapters are what processes use, each of three in turn another one.
+var adapters = [...]string{"go-redis", "rueidis", "valkey-go"}
+
+func adapterOf(process int) string { return adapters[process%len(adapters)] }
+
+// open returns the driver of a process.
 func (r role) open() (driver.Redis, error) {
 	single := !r.Cluster && r.Master == ""
-	switch r.Process % 3 {
-	case 0:
+	switch adapterOf(r.Process) {
+	case "go-redis":
 		redis.SetLogger(&logging.VoidLogger{}) // it would tell of each fault
 		return redlatchgoredis.Use(redis.NewUniversalClient(&redis.UniversalOptions{
 			Addrs: r.Addrs, MasterName: r.Master, IsClusterMode: r.Cluster, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
 			Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) { return r.dial(ctx, addr) },
 		})), nil
-	case 1:
+	case "rueidis":
 		return redlatchrueidis.New(rueidis.ClientOption{
 			InitAddress: r.Addrs, Sentinel: rueidis.SentinelOption{MasterSet: r.Master}, ForceSingleClient: single, ConnWriteTimeout: patience,
 			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {

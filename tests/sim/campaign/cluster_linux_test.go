@@ -17,9 +17,9 @@ import (
 const apart = 1500 * time.Millisecond
 
 // cluster has three primaries with a replica each.
-func cluster(t *testing.T, kind testserver.Kind, chance *rand.Rand, args ...string) place {
+func cluster(t *testing.T, kind testserver.Kind, _ *rand.Rand, args ...string) place {
 	all := testserver.StartCluster(t, kind, args...)
-	s := &set{T: t, chance: chance, nodes: all.Nodes, dead: all.DeadAfter}
+	s := &set{T: t, nodes: all.Nodes, dead: all.DeadAfter}
 	name := sim.Object(0) // what the play is about
 	s.first = func() *testserver.Server { return all.PrimaryOf(name) }
 	s.agree = func() bool {
@@ -32,19 +32,19 @@ func cluster(t *testing.T, kind testserver.Kind, chance *rand.Rand, args ...stri
 	s.asks = func(r *testserver.Server) {
 		s.within("a replica takes over", func() bool { return ask(r, "CLUSTER", "FAILOVER", "TAKEOVER") == "OK" })
 	}
-	turn := func(strike func(d time.Duration)) func(d time.Duration) { // each is about one of the objects
-		return func(d time.Duration) {
-			name = sim.Object(chance.IntN(2))
-			strike(d)
+	turn := func(strike func(time.Duration, *rand.Rand)) func(time.Duration, *rand.Rand) { // each is about one of the objects
+		return func(d time.Duration, own *rand.Rand) {
+			name = sim.Object(own.IntN(2))
+			strike(d, own)
 		}
 	}
-	faults := append(s.faults(), serverFault{what: "slot moves", strike: func(time.Duration) {
+	faults := append(s.faults(), serverFault{what: "slot moves", strike: func(_ time.Duration, own *rand.Rand) {
 		m := all.MarkSlot(name)
-		time.Sleep(upTo(chance, apart))
+		time.Sleep(upTo(own, apart))
 		for keys := m.Keys(); len(keys) > 0; keys = m.Keys() {
-			m.Carry(keys[chance.IntN(len(keys))])
-			time.Sleep(upTo(chance, apart))
-			if chance.IntN(8) == 0 { // workers make new keys there for as long as it takes
+			m.Carry(keys[own.IntN(len(keys))])
+			time.Sleep(upTo(own, apart))
+			if own.IntN(8) == 0 { // workers make new keys there for as long as it takes
 				break
 			}
 		}

@@ -13,8 +13,9 @@
 //   - A process is killed, or stands still past its lease. Its ways are cut, in one direction or both, all of them or the one to one
 //     server; or requests and replies are late or lost; or its connections break.
 //   - The process of Redisson is killed, or stands still.
-//   - A server stands still, for less than others wait for it. A single server is killed and comes back with its data. A replica or a
-//     sentinel is killed and comes back. A slot moves to another primary, key by key.
+//   - A server stands still, for less than others wait for it. A single server is killed and comes back with its data. A sentinel is
+//     killed and comes back. So is a replica, which misses something, and may come back while its primary stands still. A slot moves to
+//     another primary, key by key.
 //   - A primary is killed and comes back without any data. Another server takes the place of a primary that was killed after its
 //     replicas had missed something, of one that stood still and then goes on, or of one that answers all the while.
 //
@@ -24,6 +25,8 @@
 // A claim counts from when its worker first found it to be its own until it last did. What a process does before it looks again is not
 // protected, and does not count. Redisson does not tell a thread that it has lost a lock. So its worker asks the server: what its thread
 // had when that was answered, it had when it was asked.
+//
+// A campaign fails, too, if one of the adapters or Redisson never acquires anything: in all plays of a topology, or in all of a type.
 //
 // # What cannot be shown here
 //

@@ -16,12 +16,20 @@ type place struct {
 	faults   []serverFault
 }
 
-// A serverFault goes wrong, and is over when strike returns. A loss is one after which the data may not be there.
+// A serverFault goes wrong, and is over when strike returns. Of one after which the data may not be there, loss says what the simulation
+// calls that. What own decides while it goes on changes nothing of what comes after it.
 type serverFault struct {
 	what   string
-	loss   bool
-	strike func(d time.Duration)
+	loss   string
+	strike func(d time.Duration, own *rand.Rand)
 }
+
+// The losses of a campaign, as sim.Losing has them.
+const (
+	wiped  = "wipe"
+	failed = "failover"
+	split  = "split"
+)
 
 // upTo returns a duration below d, a short one more often than a long one.
 func upTo(chance *rand.Rand, d time.Duration) time.Duration {
@@ -41,16 +49,16 @@ var topologies = []struct {
 
 // single has one server, which has its data after a restart, or has not.
 func single(t *testing.T, kind testserver.Kind, chance *rand.Rand, args ...string) place {
-	restart := serverFault{what: "restart without data", loss: true}
+	restart := serverFault{what: "server restarts without data", loss: wiped}
 	if chance.IntN(2) == 0 {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
-		restart = serverFault{what: "restart"}
+		restart = serverFault{what: "server restarts"}
 	}
 	s := testserver.Start(t, kind, args...)
-	restart.strike = func(time.Duration) { s.Restart() }
+	restart.strike = func(time.Duration, *rand.Rand) { s.Restart() }
 	return place{
 		topology: "single", nodes: []*testserver.Server{s}, role: role{Addrs: []string{s.Addr()}},
-		faults: []serverFault{restart, {what: "server stalls", strike: func(d time.Duration) { stall(s, d) }}},
+		faults: []serverFault{restart, {what: "server stalls", strike: func(d time.Duration, _ *rand.Rand) { stall(s, d) }}},
 	}
 }
 

@@ -92,7 +92,7 @@ func (r *redisson) begin() error {
 				continue
 			}
 			for n := range workers {
-				w := rival{redisson: r, thread: client.Thread(fmt.Sprint("t", n)), process: process, number: n}
+				w := rival{redisson: r, thread: client.Thread(fmt.Sprint("t", n)), process: process, number: n, kept: map[string]time.Duration{}}
 				w.chance = rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // no secret
 				r.workers.Go(w.work)
 			}
@@ -141,6 +141,8 @@ type rival struct {
 	process, number int
 	nth             int
 	chance          *rand.Rand
+
+	kept map[string]time.Duration // by object: the lease of what the thread may have of it still, from before
 }
 
 func (w *rival) work() {
@@ -158,8 +160,10 @@ func (w *rival) once() error {
 	defer cancel()
 	name, kind, weight := sim.Object(w.chance.IntN(2)), peer.Plain, sim.Whole(w.c.typ)
 	var lease time.Duration
+	lasts := rivalWatchdog
 	if w.chance.IntN(2) == 0 {
 		lease = 200*time.Millisecond + upTo(w.chance, rivalLease)
+		lasts = lease
 	}
 	switch w.c.typ {
 	case "fair":
@@ -168,16 +172,23 @@ func (w *rival) once() error {
 		if kind = peer.Write; w.chance.IntN(3) != 0 {
 			kind, weight = peer.Read, 1
 		}
-		lease = 0 // one of its readers that unlocks may make another's lease shorter
+		lease, lasts = 0, rivalWatchdog // one of its readers that unlocks may make another's lease shorter
 	}
+	w.kept[name] = max(lasts, w.kept[name])
 	l, call := w.thread.Lock(kind, name), now()
 	ok, err := l.TryLock(ctx, upTo(w.chance, 2*time.Second), lease)
 	if ok {
-		w.hold(ctx, l, name, weight, call, max(lease, rivalWatchdog))
+		w.hold(ctx, l, name, weight, call, w.kept[name])
 	}
 	for range 10 { // a request that was executed twice counts twice
 		held, asked := l.IsHeld(ctx)
-		if err = errors.Join(err, asked); !held || asked != nil {
+		if err = errors.Join(err, asked); asked != nil {
+			break
+		}
+		if !held {
+			if err == nil { // else a request may come late
+				delete(w.kept, name)
+			}
 			break
 		}
 		err = errors.Join(err, l.Unlock(ctx))

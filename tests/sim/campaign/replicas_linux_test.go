@@ -27,7 +27,6 @@ const (
 type set struct {
 	*testing.T
 
-	chance *rand.Rand
 	nodes  []*testserver.Server
 	guards []*testserver.Server          // sentinels
 	dead   func(d time.Duration)         // a server that has been silent for that long is dead
@@ -138,7 +137,7 @@ func (s *set) follows(old, next *testserver.Server) {
 }
 
 // killed kills the primary after its replicas have missed what happened for a while.
-func (s *set) killed(time.Duration) {
+func (s *set) killed(time.Duration, *rand.Rand) {
 	s.Helper()
 	old, replicas := s.primary()
 	s.dead(deadAfter)
@@ -157,20 +156,20 @@ func (s *set) killed(time.Duration) {
 }
 
 // stoodStill has the primary stand still until another one has taken its place, and then go on as if nothing had happened.
-func (s *set) stoodStill(time.Duration) {
+func (s *set) stoodStill(_ time.Duration, own *rand.Rand) {
 	s.Helper()
 	old, replicas := s.primary()
 	s.dead(deadAfter)
 	old.Pause()
 	next := s.successor(replicas)
-	time.Sleep(upTo(s.chance, time.Second))
+	time.Sleep(upTo(own, time.Second))
 	old.Resume()
-	time.Sleep(upTo(s.chance, stays))
+	time.Sleep(upTo(own, stays))
 	s.follows(old, next)
 }
 
 // alive has another one take the place of a primary that goes on: those who do not know yet still ask it.
-func (s *set) alive(time.Duration) {
+func (s *set) alive(_ time.Duration, own *rand.Rand) {
 	s.Helper()
 	old, replicas := s.primary()
 	var next *testserver.Server
@@ -184,11 +183,11 @@ func (s *set) alive(time.Duration) {
 			return next != nil
 		})
 	}
-	time.Sleep(upTo(s.chance, stays))
+	time.Sleep(upTo(own, stays))
 	s.follows(old, next)
 }
 
-func (s *set) restarted(time.Duration) {
+func (s *set) restarted(time.Duration, *rand.Rand) {
 	s.Helper()
 	old, _ := s.primary()
 	old.Restart()
@@ -199,38 +198,46 @@ func (s *set) restarted(time.Duration) {
 }
 
 // stalls has one stand still that nobody takes for dead.
-func (s *set) stalls(isPrimary bool) func(d time.Duration) {
-	return func(d time.Duration) {
+func (s *set) stalls(isPrimary bool) func(d time.Duration, own *rand.Rand) {
+	return func(d time.Duration, own *rand.Rand) {
 		s.Helper()
 		n, replicas := s.primary()
 		if !isPrimary {
-			n = replicas[s.chance.IntN(len(replicas))]
+			n = replicas[own.IntN(len(replicas))]
 		}
 		stall(n, d)
 	}
 }
 
-// restartsReplica leaves out the server that would begin as a primary.
-func (s *set) restartsReplica(time.Duration) {
+// restartsReplica has a replica miss what happens for a while. It comes back beside a primary that goes on, or stands still just then. The
+// server that would begin as a primary is left out.
+func (s *set) restartsReplica(d time.Duration, own *rand.Rand) {
 	s.Helper()
 	p, replicas := s.primary()
 	if s.follow != nil {
 		replicas = slices.DeleteFunc(replicas, func(r *testserver.Server) bool { return r == s.nodes[0] })
 	}
-	r := replicas[s.chance.IntN(len(replicas))]
+	r := replicas[own.IntN(len(replicas))]
+	r.Kill()
+	time.Sleep(upTo(own, d))
+	if own.IntN(2) == 0 {
+		p.Pause()
+	}
 	r.Restart()
+	time.Sleep(upTo(own, d))
+	p.Resume()
 	if s.follow != nil {
 		s.follow(r, p)
 	}
-	s.within("all are settled", s.settled)
+	s.settles() // a node of a cluster begins with the time that it was started with, not with calm
 }
 
 func (s *set) faults() []serverFault {
 	return []serverFault{
-		{what: "failover, the primary was killed", loss: true, strike: s.killed},
-		{what: "failover, the primary stood still", loss: true, strike: s.stoodStill},
-		{what: "failover, the primary was alive", loss: true, strike: s.alive},
-		{what: "restart without data", loss: true, strike: s.restarted},
+		{what: "failover, the primary was killed", loss: failed, strike: s.killed},
+		{what: "failover, the primary stood still", loss: split, strike: s.stoodStill},
+		{what: "failover, the primary was alive", loss: split, strike: s.alive},
+		{what: "primary restarts without data", loss: wiped, strike: s.restarted},
 		{what: "primary stalls", strike: s.stalls(true)},
 		{what: "replica stalls", strike: s.stalls(false)},
 		{what: "replica restarts", strike: s.restartsReplica},

@@ -13,9 +13,9 @@ import (
 )
 
 // sentinel has a primary with two replicas, and three sentinels.
-func sentinel(t *testing.T, kind testserver.Kind, chance *rand.Rand, args ...string) place {
+func sentinel(t *testing.T, kind testserver.Kind, _ *rand.Rand, args ...string) place {
 	all := testserver.StartSentinels(t, kind, args...)
-	s := &set{T: t, chance: chance, nodes: all.Data, guards: all.Sentinels, dead: all.DeadAfter}
+	s := &set{T: t, nodes: all.Data, guards: all.Sentinels, dead: all.DeadAfter}
 	s.first = func() *testserver.Server {
 		p, err := all.Primary()
 		if err != nil {
@@ -49,10 +49,9 @@ func sentinel(t *testing.T, kind testserver.Kind, chance *rand.Rand, args ...str
 	}
 	return place{
 		topology: "Sentinel", nodes: slices.Concat(all.Data, all.Sentinels), role: role{Addrs: all.Addrs(), Master: all.Name},
-		faults: append(s.faults(), serverFault{what: "sentinel restarts", strike: func(time.Duration) {
-			all.Sentinels[chance.IntN(len(all.Sentinels))].Restart()
-			s.dead(calm)
-			s.within("all are settled", s.settled)
+		faults: append(s.faults(), serverFault{what: "sentinel restarts", strike: func(_ time.Duration, own *rand.Rand) {
+			all.Sentinels[own.IntN(len(all.Sentinels))].Restart()
+			s.settles()
 		}}),
 	}
 }
