@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
 )
 
@@ -135,14 +133,10 @@ func TestTheCheckerRefuses(t *testing.T) {
 	}
 }
 
-// The checkers of what nobody holds refuse, too: a limiter that gives too much, also over many intervals, and a barrier at which too few
-// have met, or of which two were told that they were the last.
-func TestTheCheckersOfCallsRefuse(t *testing.T) {
+// The checker of a limiter refuses, too: when it gives too much, also over many intervals.
+func TestTheCheckerOfRatesRefuses(t *testing.T) {
 	const s = time.Second
 	late := errors.New("nobody has answered")
-	broken := func(reason barrier.BreakReason) error {
-		return fmt.Errorf("it is: %w", &barrier.BrokenError{Reason: reason})
-	}
 	at := func(from, to time.Duration, n int, err error) *call {
 		return &call{resource: "a", from: from, to: to, n: n, err: err}
 	}
@@ -154,34 +148,18 @@ func TestTheCheckersOfCallsRefuse(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name  string
-		check func(w *world)
 		calls []*call
 		want  string // nothing: that is right
 	}{
-		{"the rate at once", (*world).checkRate, []*call{at(0, s/10, 3, nil), at(0, s/10, 2, nil)}, ""},
-		{"more than the rate at once", (*world).checkRate, []*call{at(0, s/10, 3, nil), at(0, s/10, 3, nil)}, "6 permits of a"},
-		{"more than the rate, if all had been given", (*world).checkRate, []*call{at(0, s/10, 3, nil), at(0, s/10, 3, late)}, ""},
-		{"as much as the rate allows in slow calls", (*world).checkRate, slowly(rate), ""},
-		{"more than the rate allows in slow calls", (*world).checkRate, slowly(rate + 1), "permits of a"},
-		{"all have met", (*world).checkMeetings, []*call{at(0, s, 2, nil), at(s/2, s, 1, nil), at(s-1, s, 0, nil)}, ""},
-		{"two have met", (*world).checkMeetings, []*call{at(0, s, 2, nil), at(s/2, s, 1, nil), at(s+1, 2*s, 0, nil)}, "at most 2 were there"},
-		{"the third is told nothing", (*world).checkMeetings, []*call{at(0, s/4, 2, late), at(s/2, s, 1, nil), at(s-1, s, 0, nil)}, ""},
-		{"the third has forgotten", (*world).checkMeetings, []*call{at(0, s/4, 2, broken(barrier.BrokenGone)), at(s/2, s, 1, nil), at(s-1, s, 0, nil)}, ""},
-		{
-			"the third is told that they are not to go on", (*world).checkMeetings,
-			[]*call{at(0, s/4, 2, broken(barrier.BrokenLeft)), at(s/2, s, 1, nil), at(s-1, s, 0, nil)},
-			"at most 2 were there",
-		},
-		{
-			"one of three is told that they are not to go on", (*world).checkMeetings,
-			[]*call{at(0, s, 2, broken(barrier.BrokenDead)), at(s/2, s, 1, nil), at(s-1, s, 0, nil)},
-			"only 0 have not been told",
-		},
-		{"two were the last", (*world).checkMeetings, []*call{at(0, s, 2, nil), at(s/2, s, 0, nil), at(s-1, s, 0, nil)}, "so many were the last"},
+		{"the rate at once", []*call{at(0, s/10, 3, nil), at(0, s/10, 2, nil)}, ""},
+		{"more than the rate at once", []*call{at(0, s/10, 3, nil), at(0, s/10, 3, nil)}, "6 permits of a"},
+		{"more than the rate, if all had been given", []*call{at(0, s/10, 3, nil), at(0, s/10, 3, late)}, ""},
+		{"as much as the rate allows in slow calls", slowly(rate), ""},
+		{"more than the rate allows in slow calls", slowly(rate + 1), "permits of a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := &world{history: history{start: time.Now()}, calls: calls{all: test.calls}}
-			test.check(w)
+			w.checkRate()
 			got := strings.Join(w.wrong, "\n")
 			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 				t.Errorf("the checker says %q, want something with %q", got, test.want)

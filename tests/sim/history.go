@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/tests/sim/linear"
 )
 
 // A footing is what the claims of one id rest on. A hold can have its id from another one of its process: the server has confirmed
@@ -102,6 +103,8 @@ type history struct {
 	events   []tiding
 	dated    bool // a number that is lost goes on with the server's clock, as that of an election's terms
 	wrong    []string
+	first    time.Duration          // of what was wrong
+	faults   []linear.Mark          // that have struck
 	lost     int                    // holds
 	footings map[[2]string]*footing // by resource and id
 	traced   bool
@@ -137,6 +140,9 @@ func (h *history) fail(format string, args ...any) {
 
 func (h *history) failLocked(at time.Duration, format string, args ...any) {
 	text := stamp(at) + fmt.Sprintf(format, args...)
+	if len(h.wrong) == 0 || at < h.first {
+		h.first = at
+	}
 	h.wrong = append(h.wrong, text)
 	if h.traced {
 		h.log = append(h.log, text+" WRONG")

@@ -16,30 +16,27 @@ import (
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/semaphore"
+	"github.com/redlatch/redlatch/tests/sim/linear"
 )
 
 const (
 	parties = 3 // of a barrier, and what a latch is set to
 	rate    = 5 // permits in an interval of a limiter
 	every   = time.Second
+	takes   = "takes" // what is done to a limiter
 )
 
 // A call is one of a synchronizer that nobody holds: of when it may have had its effect, and what it was told.
 type call struct {
+	process  int
+	what     string // as package linear names it
 	resource string
 	from, to time.Duration // to is negative while it lasts
 	err      error
-	n        int // permits, or the index at a barrier
+	n        int // permits, a count, or the index at a barrier
 }
 
 func (c *call) worked() bool { return c.to >= 0 && c.err == nil }
-
-// untold says whether the caller cannot know what became of its call. Who is told how a barrier was broken knows that its
-// generation has not gone on.
-func (c *call) untold() bool {
-	var broken *barrier.BrokenError
-	return !c.worked() && (!errors.As(c.err, &broken) || broken.Reason == barrier.BrokenGone)
-}
 
 // calls are those of a world.
 type calls struct {
@@ -50,9 +47,9 @@ type calls struct {
 	left    []string // latches that may not have come to 0
 }
 
-// called notes a call, while f makes it.
-func (w *world) called(resource string, n int, f func() (int, error)) error {
-	c := &call{resource: resource, from: w.now(), to: -1, n: n}
+// called notes a call, while f makes it. f returns what the call was told, or was about.
+func (w *world) called(p *process, what, resource string, n int, f func() (int, error)) error {
+	c := &call{process: p.number, what: what, resource: resource, from: w.now(), to: -1, n: n}
 	w.calls.mu.Lock()
 	w.calls.all = append(w.calls.all, c)
 	w.calls.mu.Unlock()
@@ -60,7 +57,7 @@ func (w *world) called(resource string, n int, f func() (int, error)) error {
 	w.calls.mu.Lock()
 	c.to, c.err, c.n = w.now(), err, got
 	w.calls.mu.Unlock()
-	w.trace("%s: %d, %v", resource, got, err)
+	w.trace("process %d %s %s: %d, %v", p.number, what, resource, got, err)
 	return err
 }
 
@@ -69,35 +66,62 @@ func counted() kind {
 	return kind{
 		capacity: permits,
 		once: func(ctx context.Context, w *world, p *process, name string, own *chance) {
-			s := semaphore.New(p.client, name, permits)
-			n, asked := 1+own.n(2), w.now()
-			var err error
-			if own.oneIn(5) {
-				err = s.TryAcquire(ctx, n, own.upTo(time.Second))
-			} else {
-				err = s.Acquire(ctx, n)
+			s := counter{semaphore.New(p.client, name, permits), w, p}
+			n, err := 1+own.n(2), error(nil)
+			switch {
+			case own.oneIn(6):
+				w.unexpected(s.look(ctx))
+				return
+			case own.oneIn(8):
+				err = s.at(linear.Refuse, n, func() error { return s.TryAcquire(ctx, n, 0) })
+			case own.oneIn(5):
+				err = s.at(linear.Acquire, n, func() error { return s.TryAcquire(ctx, n, 1+own.upTo(time.Second)) })
+			default:
+				err = s.at(linear.Acquire, n, func() error { return s.Acquire(ctx, n) })
 			}
 			if err != nil {
 				w.unexpected(err)
 				return
 			}
-			all := []*claim{{resource: name, id: fmt.Sprint(w.nest()), weight: n, process: p.number, nest: w.nest(), call: asked, lease: forever}}
-			w.begin(all)
 			w.pause(ctx, own)
-			w.end(all, "given back")
-			w.unexpected(s.Release(bg, n))
+			w.unexpected(s.at(linear.Release, n, func() error { return s.Release(bg, n) }))
 		},
 		calm: func(ctx context.Context, w *world, p *process, name string) error {
-			s := semaphore.New(p.client, name, permits)
-			if err := s.Acquire(ctx, permits); err != nil {
-				return err
+			s := counter{semaphore.New(p.client, name, permits), w, p}
+			for _, f := range []func() error{
+				func() error { return s.at(linear.Acquire, permits, func() error { return s.Acquire(ctx, permits) }) },
+				func() error { return s.at(linear.Settle, 0, func() error { return nil }) }, // or there would not be so many
+				func() error { return s.look(ctx) },
+				func() error { return s.at(linear.Release, permits, func() error { return s.Release(ctx, permits) }) },
+				func() error { return s.look(ctx) },
+				func() error {
+					return w.called(p, linear.Drain, name, 0, func() (int, error) { return s.Drain(ctx) })
+				},
+				func() error { return s.at(linear.Release, permits, func() error { return s.Release(ctx, permits) }) },
+			} {
+				if err := f(); err != nil {
+					return err
+				}
 			}
-			if free, err := s.Available(ctx); err != nil || free != 0 {
-				return fmt.Errorf("%d permits are free when all are taken: %w", free, err)
-			}
-			return s.Release(ctx, permits)
+			return nil
 		},
 	}
+}
+
+// A counter is a semaphore of a process.
+type counter struct {
+	*semaphore.Semaphore
+
+	w *world
+	p *process
+}
+
+func (s counter) at(what string, n int, f func() error) error {
+	return s.w.called(s.p, what, s.Name(), n, func() (int, error) { return n, f() })
+}
+
+func (s counter) look(ctx context.Context) error {
+	return s.w.called(s.p, linear.Look, s.Name(), 0, func() (int, error) { return s.Available(ctx) })
 }
 
 // pause is what a worker does in between.
@@ -114,7 +138,7 @@ func (w *world) pause(ctx context.Context, own *chance) {
 func limited() kind {
 	take := func(ctx context.Context, w *world, p *process, name string, n int, wait time.Duration) error {
 		l := ratelimit.New(p.client, name, ratelimit.Rate{Permits: rate, Interval: every})
-		return w.called(name, n, func() (int, error) {
+		return w.called(p, takes, name, n, func() (int, error) {
 			if wait > 0 {
 				return n, l.TryAcquire(ctx, n, wait)
 			}
@@ -159,7 +183,7 @@ func (w *world) checkRate() {
 // met is a barrier.
 func met() kind {
 	await := func(ctx context.Context, w *world, p *process, name string) error {
-		return w.called(name, 0, func() (int, error) { return barrier.New(p.client, name, parties).Await(ctx) })
+		return w.called(p, linear.Met, name, 0, func() (int, error) { return barrier.New(p.client, name, parties).Await(ctx) })
 	}
 	return kind{
 		once: func(ctx context.Context, w *world, p *process, name string, _ *chance) {
@@ -183,57 +207,6 @@ func met() kind {
 			return nil
 		},
 	}
-}
-
-// checkMeetings checks that whoever has met the others was at the barrier together with enough of them at some time; and that of
-// those who were told, as many were the last to come as the first, but for those who have not been told.
-func (w *world) checkMeetings() {
-	untold, indexes := map[string]int{}, map[string]*[parties]int{}
-	for _, c := range w.calls.all {
-		if indexes[c.resource] == nil {
-			indexes[c.resource] = &[parties]int{}
-		}
-		if c.untold() {
-			untold[c.resource]++
-		}
-		if !c.worked() {
-			continue
-		}
-		indexes[c.resource][c.n]++
-		most := 0
-		for _, at := range w.calls.all {
-			if at.resource != c.resource || at.from < c.from || at.from > c.to {
-				continue // when most are there, somebody has just come
-			}
-			most = max(most, w.there(c.resource, at.from))
-		}
-		if most = max(most, w.there(c.resource, c.from)); most < parties {
-			w.failLocked(c.to, "somebody has met the others at %s, and at most %d were there", c.resource, most)
-		}
-	}
-	for name, n := range indexes {
-		if slices.Max(n[:])-slices.Min(n[:]) > untold[name] {
-			w.failLocked(w.now(), "so many were the last, the one before, and the first at %s: %v, and only %d have not been told", name, *n, untold[name])
-		}
-	}
-}
-
-// lingers is for how long who has left a barrier without an answer may be counted there: its request is late, and then the server
-// pauses; and of a process that was killed it waits for the watchdog.
-const lingers = latest + longest + 8*time.Second
-
-// there says how many are at a barrier at a moment, or may be.
-func (w *world) there(resource string, at time.Duration) (n int) {
-	for _, c := range w.calls.all {
-		to := c.to
-		if c.untold() {
-			to += lingers
-		}
-		if c.resource == resource && c.from <= at && at <= to {
-			n++
-		}
-	}
-	return n
 }
 
 // A round is one latch, from when it is set until all who wait have gone on.
@@ -268,13 +241,7 @@ func latched() kind {
 						w.calls.left = append(w.calls.left, r.name)
 					}
 				})
-				r.set = w.atLatch(r, func() error {
-					set, err := latch.New(p.client, r.name).TrySetCount(p.life, parties)
-					if err == nil && !set {
-						w.fail("the latch %s is set, and nobody has set it", r.name)
-					}
-					return err
-				})
+				r.set = w.atLatch(r, func() error { return w.sets(p.life, p, latch.New(p.client, r.name), parties) })
 				return
 			}
 			l, count := latch.New(p.client, r.name), own.n(4)
@@ -282,11 +249,13 @@ func latched() kind {
 			case !r.set:
 			case (count == 0 || r.waiting == parties) && r.begun < parties:
 				r.begun++
-				if w.atLatch(r, func() error { return l.CountDown(ctx) }) {
+				if w.atLatch(r, func() error { return w.at(p, linear.Down, l, func() error { return l.CountDown(ctx) }) }) {
 					r.down++
 				}
 			case count == 1:
-				w.count(ctx, l, r)
+				w.calls.mu.Unlock()
+				w.unexpected(w.called(p, linear.Look, r.name, 0, func() (int, error) { return l.Count(ctx) }))
+				w.calls.mu.Lock()
 			case r.waiting < parties:
 				r.waiting++
 				w.waitAt(p, l, r)
@@ -295,17 +264,41 @@ func latched() kind {
 		},
 		calm: func(ctx context.Context, w *world, p *process, name string) error {
 			l := latch.New(p.client, name)
-			if set, err := l.TrySetCount(ctx, 2); err != nil || !set {
-				return fmt.Errorf("the latch cannot be set: %t, %w", set, err)
-			}
-			for _, f := range []func(context.Context) error{l.CountDown, l.CountDown, l.Wait} {
-				if err := f(ctx); err != nil {
+			down := func() error { return w.at(p, linear.Down, l, func() error { return l.CountDown(ctx) }) }
+			for _, f := range []func() error{
+				func() error { return w.sets(ctx, p, l, 2) }, down, down,
+				func() error { return w.at(p, linear.GoesOn, l, func() error { return l.Wait(ctx) }) },
+			} {
+				if err := f(); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
+}
+
+// at notes what is done at a latch.
+func (w *world) at(p *process, what string, l *latch.Latch, f func() error) error {
+	return w.called(p, what, l.Name(), 0, func() (int, error) { return 0, f() })
+}
+
+// errSet is what a latch is told that is set already.
+var errSet = errors.New("it is set")
+
+// sets sets a latch. Whether it can be set is for the model to say.
+func (w *world) sets(ctx context.Context, p *process, l *latch.Latch, n int) error {
+	err := w.called(p, linear.Set, l.Name(), n, func() (int, error) {
+		set, err := l.TrySetCount(ctx, n)
+		if err == nil && !set {
+			err = errSet
+		}
+		return n, err
+	})
+	if errors.Is(err, errSet) {
+		return nil
+	}
+	return err
 }
 
 // atLatch calls f without the lock. If it fails, nobody knows what the latch counts, and nobody waits there any longer.
@@ -321,23 +314,16 @@ func (w *world) atLatch(r *round, f func() error) bool {
 	return err == nil
 }
 
-// waitAt waits at a latch, and checks that all count-downs were under way when it is told to go on.
+// waitAt waits at a latch.
 func (w *world) waitAt(p *process, l *latch.Latch, r *round) {
-	c := &call{resource: r.name, from: w.now(), to: -1}
-	w.calls.all = append(w.calls.all, c)
 	w.calls.mu.Unlock()
 	ctx, end := context.WithCancel(r.waits)
 	defer end()
 	defer context.AfterFunc(p.life, end)()
-	err := l.Wait(ctx)
+	err := w.at(p, linear.GoesOn, l, func() error { return l.Wait(ctx) })
 	w.calls.mu.Lock()
-	c.to, c.err = w.now(), err
-	w.trace("process %d has waited at %s, where %d of %d have counted down: %v", p.number, r.name, r.begun, parties, err)
 	w.unexpected(err)
-	switch {
-	case err == nil && r.begun < parties:
-		w.fail("process %d goes on at the latch %s, and only %d of %d have counted down", p.number, r.name, r.begun, parties)
-	case errors.Is(r.waits.Err(), context.DeadlineExceeded) && r.down == parties && err != nil:
+	if errors.Is(r.waits.Err(), context.DeadlineExceeded) && r.down == parties && err != nil {
 		w.fail("process %d waits for ever at the latch %s: %v", p.number, r.name, err)
 	}
 }
@@ -391,17 +377,6 @@ func (w *world) checkOpenings() {
 				w.failLocked(w.now(), "the latch %s has opened, and %d have counted it down, not %d", o.latch, o.counted, want)
 			}
 		}
-	}
-}
-
-// count asks how many are missing.
-func (w *world) count(ctx context.Context, l *latch.Latch, r *round) {
-	most := parties - r.down
-	w.calls.mu.Unlock()
-	n, err := l.Count(ctx)
-	w.calls.mu.Lock()
-	if err == nil && r.waits.Err() == nil && (n > most || n < parties-r.begun) {
-		w.fail("%d are missing at the latch %s; there were at most %d, and are at least %d", n, r.name, most, parties-r.begun)
 	}
 }
 

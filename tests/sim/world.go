@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/tests/sim/linear"
 )
 
 // A Plan says what is played. All else follows from its seed.
@@ -43,6 +44,11 @@ type Report struct {
 	Overlaps map[string]time.Duration // the longest, by how data was lost
 	Duration time.Duration
 	Log      []string
+
+	// If something was wrong, what was called, what struck meanwhile, and when it was wrong at first: for a drawing.
+	Histories []linear.History `json:",omitempty"`
+	Marks     []linear.Mark    `json:",omitempty"`
+	At        time.Duration
 }
 
 const (
@@ -121,11 +127,10 @@ func Play(plan Plan) *Report {
 	w.close()
 	w.check()
 	w.checkEvents()
+	w.checkOrders()
 	switch w.Type {
 	case "limiter":
 		w.checkRate()
-	case "barrier":
-		w.checkMeetings()
 	case "latch":
 		w.checkOpenings()
 	case "red":
@@ -350,7 +355,7 @@ func (w *world) endless(key string) bool {
 func (w *world) holds() int {
 	n := len(w.claims)
 	for _, c := range w.calls.all {
-		if c.worked() {
+		if c.worked() && c.had() {
 			n++
 		}
 	}
@@ -380,6 +385,9 @@ func (w *world) report() *Report {
 		for _, f := range w.schedule(lane) {
 			r.Numbers = append(r.Numbers, f.number)
 		}
+	}
+	if len(r.Wrong) > 0 {
+		r.Histories, r.Marks, r.At = w.histories(), w.allMarks(), w.first
 	}
 	return r
 }

@@ -96,7 +96,7 @@ var mutants = []mutant{
 	{
 		"permits", "a semaphore gives one permit too many", "internal/lua/semaphore.exchange.lua",
 		"if sum + tonumber(ARGV[i]) > tonumber(available) then", "if sum + tonumber(ARGV[i]) > tonumber(available) + 1 then",
-		"semaphore", 20, "beside",
+		"semaphore", 20, "in any order",
 	},
 	{
 		"requests that count", "a latch counts a replay again", "internal/lua/latch.down.lua",
@@ -106,12 +106,12 @@ var mutants = []mutant{
 	{
 		"requests that count", "a request that is executed twice counts twice", "internal/lua/session.luainc",
 		"if tonumber(n) >= tonumber(number) then", "if again and tonumber(n) >= tonumber(number) then",
-		"semaphore", 20, "beside",
+		"semaphore", 20, "in any order",
 	},
 	{
 		"barriers", "a barrier does not wait for the last one", "internal/lua/barrier.arrive.lua",
 		"if index == 0 then", "if index <= 1 then",
-		"barrier", 20, "were there",
+		"barrier", 20, "in any order",
 	},
 	{
 		"late requests", "a barrier counts a late request in the next generation", "internal/lua/barrier.arrive.lua",
@@ -131,7 +131,7 @@ var mutants = []mutant{
 	{
 		"barriers", "a barrier tells all that they were the last one", "internal/lua/barrier.arrive.lua",
 		"lives()\nreturn {'waits', '', index}", "lives()\nreturn {'waits', '', 0}",
-		"barrier", 20, "so many were the last",
+		"barrier", 20, "in any order",
 	},
 	{
 		"one owner at a time", "a fair lock is given whoever has it", "internal/lua/fairlock.take.lua",
