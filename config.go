@@ -120,60 +120,60 @@ const (
 )
 
 // withDefaults fills in the zero fields and checks the others.
-func (c Config) withDefaults(t driver.Traits) (Config, error) {
+func (cfg Config) withDefaults(t driver.Traits) (Config, error) {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
 		}
 	}
-	def(&c.WatchdogTimeout, defaultWatchdog)
-	def(&c.Redisson.FairLockWaitTimeout, wire.DefaultFairWait)
-	def(&c.OutageTimeout, 10*time.Second)
-	def(&c.CloseTimeout, 3*time.Second)
-	def(&c.SlowWait, 10*time.Second)
-	def(&c.Redisson.MaxClockSkew, time.Second)
-	def(&c.AckTimeout, time.Second)
-	c.Redisson.MaxClockSkew = max(c.Redisson.MaxClockSkew, 0).Truncate(time.Millisecond)
-	c.OutageTimeout, c.AckTimeout = min(c.OutageTimeout, maxLease), min(c.AckTimeout, maxLease) // others are added to them
-	who, err := census.Identity(c.Identity).WithDefaults()
+	def(&cfg.WatchdogTimeout, defaultWatchdog)
+	def(&cfg.Redisson.FairLockWaitTimeout, wire.DefaultFairWait)
+	def(&cfg.OutageTimeout, 10*time.Second)
+	def(&cfg.CloseTimeout, 3*time.Second)
+	def(&cfg.SlowWait, 10*time.Second)
+	def(&cfg.Redisson.MaxClockSkew, time.Second)
+	def(&cfg.AckTimeout, time.Second)
+	cfg.Redisson.MaxClockSkew = max(cfg.Redisson.MaxClockSkew, 0).Truncate(time.Millisecond)
+	cfg.OutageTimeout, cfg.AckTimeout = min(cfg.OutageTimeout, maxLease), min(cfg.AckTimeout, maxLease) // others are added to them
+	who, err := census.Identity(cfg.Identity).WithDefaults()
 	if err != nil {
-		return c, invalid.Errorf("redlatch: Config.Identity: %w", err)
+		return cfg, invalid.Errorf("redlatch: Config.Identity: %w", err)
 	}
-	c.Identity = Identity(who)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+	cfg.Identity = Identity(who)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := wire.CheckPrefix(c.Prefix); err != nil {
-		return c, invalid.Errorf("redlatch: Config.Prefix %w", err)
+	if err := wire.CheckPrefix(cfg.Prefix); err != nil {
+		return cfg, invalid.Errorf("redlatch: Config.Prefix %w", err)
 	}
-	if err := checkWatchdog("Config.WatchdogTimeout", c.WatchdogTimeout, t); err != nil {
-		return c, err
+	if err := checkWatchdog("Config.WatchdogTimeout", cfg.WatchdogTimeout, t); err != nil {
+		return cfg, err
 	}
 	switch {
-	case c.Redisson.FairLockWaitTimeout < wire.LeastFairWait || c.Redisson.FairLockWaitTimeout > wire.MostFairWait:
-		return c, invalid.Errorf("redlatch: Config.Redisson.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", c.Redisson.FairLockWaitTimeout, wire.LeastFairWait, wire.MostFairWait)
-	case c.MaxHold < 0:
-		return c, invalid.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", c.MaxHold)
-	case c.Redisson.MaxClockSkew > maxClockSkew:
-		return c, invalid.Errorf("redlatch: Config.Redisson.MaxClockSkew is %v; it must be at most %v, or clocks are of no use", c.Redisson.MaxClockSkew, maxClockSkew)
-	case c.OutageTimeout < 0:
-		return c, invalid.Errorf("redlatch: Config.OutageTimeout is %v; it must be positive, or 0 for the default", c.OutageTimeout)
-	case c.CloseTimeout < 0:
-		return c, invalid.Errorf("redlatch: Config.CloseTimeout is %v; it must be positive, or 0 for the default", c.CloseTimeout)
-	case c.TokenTTL != 0 && c.TokenTTL < minTokenTTL:
-		return c, invalid.Errorf("redlatch: Config.TokenTTL is %v; it must be at least %v, or 0 for ever", c.TokenTTL, minTokenTTL)
-	case c.Redisson.PubSub > PubSubBoth:
-		return c, invalid.Errorf("redlatch: Config.Redisson.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", c.Redisson.PubSub)
-	case c.Acks > AckRequired:
-		return c, invalid.Errorf("redlatch: Config.Acks is %d; use AckAuto, AckOff, AckBestEffort, AckAny or AckRequired", c.Acks)
-	case c.Acks == AckRequired && c.AckReplicas < 1:
-		return c, invalid.Errorf("redlatch: Config.AckReplicas is %d with AckRequired; set it to how many replicas have to acknowledge, at least 1, or use AckAny, which requires one if there is any", c.AckReplicas)
-	case c.Acks != AckRequired && c.AckReplicas != 0:
-		return c, invalid.Errorf("redlatch: Config.AckReplicas is %d, but Config.Acks is %q; set Config.Acks to AckRequired, or leave AckReplicas out", c.AckReplicas, c.Acks)
-	case c.AckTimeout < time.Millisecond:
-		return c, invalid.Errorf("redlatch: Config.AckTimeout is %v; it must be at least 1ms, or 0 for the default", c.AckTimeout)
+	case cfg.Redisson.FairLockWaitTimeout < wire.LeastFairWait || cfg.Redisson.FairLockWaitTimeout > wire.MostFairWait:
+		return cfg, invalid.Errorf("redlatch: Config.Redisson.FairLockWaitTimeout is %v; it must be at least %v, or Redisson would pass over waiters that live, and at most %v", cfg.Redisson.FairLockWaitTimeout, wire.LeastFairWait, wire.MostFairWait)
+	case cfg.MaxHold < 0:
+		return cfg, invalid.Errorf("redlatch: Config.MaxHold is %v; it must be positive, or 0 for no bound", cfg.MaxHold)
+	case cfg.Redisson.MaxClockSkew > maxClockSkew:
+		return cfg, invalid.Errorf("redlatch: Config.Redisson.MaxClockSkew is %v; it must be at most %v, or clocks are of no use", cfg.Redisson.MaxClockSkew, maxClockSkew)
+	case cfg.OutageTimeout < 0:
+		return cfg, invalid.Errorf("redlatch: Config.OutageTimeout is %v; it must be positive, or 0 for the default", cfg.OutageTimeout)
+	case cfg.CloseTimeout < 0:
+		return cfg, invalid.Errorf("redlatch: Config.CloseTimeout is %v; it must be positive, or 0 for the default", cfg.CloseTimeout)
+	case cfg.TokenTTL != 0 && cfg.TokenTTL < minTokenTTL:
+		return cfg, invalid.Errorf("redlatch: Config.TokenTTL is %v; it must be at least %v, or 0 for ever", cfg.TokenTTL, minTokenTTL)
+	case cfg.Redisson.PubSub > PubSubBoth:
+		return cfg, invalid.Errorf("redlatch: Config.Redisson.PubSub is %d; use PubSubAuto, PubSubClassic, PubSubSharded or PubSubBoth", cfg.Redisson.PubSub)
+	case cfg.Acks > AckRequired:
+		return cfg, invalid.Errorf("redlatch: Config.Acks is %d; use AckAuto, AckOff, AckBestEffort, AckAny or AckRequired", cfg.Acks)
+	case cfg.Acks == AckRequired && cfg.AckReplicas < 1:
+		return cfg, invalid.Errorf("redlatch: Config.AckReplicas is %d with AckRequired; set it to how many replicas have to acknowledge, at least 1, or use AckAny, which requires one if there is any", cfg.AckReplicas)
+	case cfg.Acks != AckRequired && cfg.AckReplicas != 0:
+		return cfg, invalid.Errorf("redlatch: Config.AckReplicas is %d, but Config.Acks is %q; set Config.Acks to AckRequired, or leave AckReplicas out", cfg.AckReplicas, cfg.Acks)
+	case cfg.AckTimeout < time.Millisecond:
+		return cfg, invalid.Errorf("redlatch: Config.AckTimeout is %v; it must be at least 1ms, or 0 for the default", cfg.AckTimeout)
 	}
-	return c, nil
+	return cfg, nil
 }
 
 // checkWatchdog refuses a lease that the watchdog could not renew in time with a driver.

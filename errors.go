@@ -246,8 +246,8 @@ func (e *LostError) Error() string {
 }
 
 // sentence says what happened.
-func (r LossReason) sentence() string {
-	switch r {
+func (reason LossReason) sentence() string {
+	switch reason {
 	case LostExpired:
 		return "its lease ran out before a renewal was confirmed"
 	case LostGone:
@@ -259,7 +259,7 @@ func (r LossReason) sentence() string {
 	case LostLease:
 		return "its Lease was over before it was released or extended"
 	}
-	return string(r)
+	return string(reason)
 }
 
 // Is reports that a LostError is ErrLost.

@@ -33,8 +33,8 @@ const (
 )
 
 // String returns "auto", "off", "best effort", "any" or "required".
-func (a Acks) String() string {
-	switch a {
+func (acks Acks) String() string {
+	switch acks {
 	case AckAuto:
 		return "auto"
 	case AckOff:
@@ -46,7 +46,7 @@ func (a Acks) String() string {
 	case AckRequired:
 		return "required"
 	}
-	return fmt.Sprintf("Acks(%d)", uint8(a))
+	return fmt.Sprintf("Acks(%d)", uint8(acks))
 }
 
 // PubSub says by which of the two kinds of Pub/Sub clients tell one another.

@@ -34,29 +34,29 @@ type Stats struct {
 // It takes about a millisecond for a thousand locks that are held or waited for, and delays no caller by more than a
 // few hundred take. What is acquired, released or passed on meanwhile is counted once, twice or not at all.
 func (c *Client) Stats() Stats {
-	s := Stats{RenewalsFailed: c.report.failures.Load(), Lost: c.report.losses.Load()}
-	s.RenewalsDue, s.RenewalLag = c.clock.Due()
+	stats := Stats{RenewalsFailed: c.report.failures.Load(), Lost: c.report.losses.Load()}
+	stats.RenewalsDue, stats.RenewalLag = c.clock.Due()
 	c.eachClaim(func(found claim.Claim, _ context.Context) bool {
 		switch {
 		case found.Waits:
-			s.Waiters += found.Callers()
+			stats.Waiters += found.Callers()
 		case found.Kind == claim.Expirable:
-			s.Permits += found.Callers()
+			stats.Permits += found.Callers()
 		default:
-			s.Holds += found.Callers()
+			stats.Holds += found.Callers()
 		}
 		return true
 	})
-	return s
+	return stats
 }
 
 // Plus returns the Stats of two clients as those of one: the numbers are added, and of
 // RenewalLag it has the higher.
-func (s Stats) Plus(o Stats) Stats {
+func (stats Stats) Plus(o Stats) Stats {
 	return Stats{
-		Holds: s.Holds + o.Holds, Permits: s.Permits + o.Permits, Waiters: s.Waiters + o.Waiters,
-		RenewalsDue: s.RenewalsDue + o.RenewalsDue, RenewalLag: max(s.RenewalLag, o.RenewalLag),
-		RenewalsFailed: s.RenewalsFailed + o.RenewalsFailed, Lost: s.Lost + o.Lost,
+		Holds: stats.Holds + o.Holds, Permits: stats.Permits + o.Permits, Waiters: stats.Waiters + o.Waiters,
+		RenewalsDue: stats.RenewalsDue + o.RenewalsDue, RenewalLag: max(stats.RenewalLag, o.RenewalLag),
+		RenewalsFailed: stats.RenewalsFailed + o.RenewalsFailed, Lost: stats.Lost + o.Lost,
 	}
 }
 

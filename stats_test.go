@@ -7,12 +7,12 @@ import (
 
 // A field that Plus forgets is one that metrics of several clients lack.
 func TestPlusHasEveryField(t *testing.T) {
-	filled := func(n int64) (s Stats) {
-		all := reflect.ValueOf(&s).Elem()
+	filled := func(n int64) (stats Stats) {
+		all := reflect.ValueOf(&stats).Elem()
 		for i := range all.NumField() {
 			all.Field(i).Set(reflect.ValueOf(n).Convert(all.Field(i).Type()))
 		}
-		return s
+		return stats
 	}
 	want := filled(5)
 	want.RenewalLag = 3

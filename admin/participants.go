@@ -110,7 +110,7 @@ type CircularWait struct {
 
 // String returns a line for a log: "billing@host-7 pid 4121 (owner ...:7) waits for "b" at
 // pay.go:12 for 31s; ...:9 has it since ship.go:40".
-func (w CircularWait) String() string { return census.Wait(w).String() }
+func (circle CircularWait) String() string { return census.Wait(circle).String() }
 
 // Participants asks all clients of redlatch that use this Redis who they are, what they
 // hold and what they wait for.

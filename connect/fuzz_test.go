@@ -29,7 +29,7 @@ func FuzzParse(f *testing.F) {
 		if s.TLS != nil {
 			s.TLS.CAFile, s.TLS.CertFile, s.TLS.KeyFile = "", "", "" // there are no such files
 		}
-		if p, err := s.Plan(redlatch.Config{}); err != nil || len(p.Addresses) == 0 {
+		if plan, err := s.Plan(redlatch.Config{}); err != nil || len(plan.Addresses) == 0 {
 			t.Fatalf("%q: no options: %v", text, err)
 		}
 	})

@@ -17,13 +17,13 @@ import (
 //
 // Errors are those of dial, without the credentials that they may contain, and
 // of redlatch.New.
-func (p Plan) Open(dial func() (driver.Redis, error)) (*redlatch.Client, error) {
-	p.logWarnings()
+func (plan Plan) Open(dial func() (driver.Redis, error)) (*redlatch.Client, error) {
+	plan.logWarnings()
 	d, err := dial()
 	if err != nil {
-		return nil, p.refused(err)
+		return nil, plan.refused(err)
 	}
-	client, err := redlatch.New(d, p.Config)
+	client, err := redlatch.New(d, plan.Config)
 	if err != nil {
 		if d, ok := d.(io.Closer); ok {
 			_ = d.Close() // why there is no client is told

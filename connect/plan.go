@@ -58,8 +58,8 @@ func (s Settings) Plan(cfg redlatch.Config) (Plan, error) {
 
 // refused returns the error of a client library that refuses the options, without the credentials that the error may
 // contain.
-func (p Plan) refused(err error) error {
-	return fmt.Errorf("connect: %s: %w", strings.Join(p.Addresses, ","), mask.Error(err, p.secrets()...))
+func (plan Plan) refused(err error) error {
+	return fmt.Errorf("connect: %s: %w", strings.Join(plan.Addresses, ","), mask.Error(err, plan.secrets()...))
 }
 
 // clientName names this process. Servers accept neither spaces nor what cannot be

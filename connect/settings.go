@@ -93,14 +93,14 @@ const (
 )
 
 // String returns "important" or "harmless".
-func (s Severity) String() string {
-	switch s {
+func (severity Severity) String() string {
+	switch severity {
 	case Important:
 		return "important"
 	case Harmless:
 		return "harmless"
 	}
-	return fmt.Sprintf("Severity(%d)", uint8(s))
+	return fmt.Sprintf("Severity(%d)", uint8(severity))
 }
 
 // WarningLines returns a line for each important warning, and then one for all harmless ones together, which names their
@@ -153,8 +153,8 @@ type Secret string
 const stars = "***"
 
 // String hides the secret.
-func (s Secret) String() string {
-	if s == "" {
+func (secret Secret) String() string {
+	if secret == "" {
 		return ""
 	}
 	return stars
@@ -162,10 +162,12 @@ func (s Secret) String() string {
 
 // Format hides the secret from package fmt, which would otherwise show it in its message about a verb that is
 // not for text.
-func (s Secret) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), s.String()) }
+func (secret Secret) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), secret.String())
+}
 
 // MarshalText hides the secret from encoders.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+func (secret Secret) MarshalText() ([]byte, error) { return []byte(secret.String()), nil }
 
 // String returns the settings as a URL that may be shown: scheme, addresses,
 // master name and database, with *** in place of the credentials.

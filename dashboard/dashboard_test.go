@@ -38,7 +38,7 @@ func (s *source) list(_ context.Context, names []string) (overview.Listing, erro
 	if s.err != nil {
 		return overview.Listing{}, s.err
 	}
-	l := overview.Listing{At: time.Now(), Locks: append([]overview.Lock{}, s.locks...), Problem: s.wrong, Looked: map[string]overview.Looked{}}
+	listing := overview.Listing{At: time.Now(), Locks: append([]overview.Lock{}, s.locks...), Problem: s.wrong, Looked: map[string]overview.Looked{}}
 	for _, name := range names {
 		looked := overview.Lock{Name: name, Kind: "lock"}
 		for _, lock := range s.locks {
@@ -46,9 +46,9 @@ func (s *source) list(_ context.Context, names []string) (overview.Listing, erro
 				looked = lock
 			}
 		}
-		l.Looked[name] = overview.Looked{Lock: looked}
+		listing.Looked[name] = overview.Looked{Lock: looked}
 	}
-	return l, nil
+	return listing, nil
 }
 
 // set changes what the server has, or why it does not answer.
@@ -256,11 +256,11 @@ func TestOtherPages(t *testing.T) {
 	contains(t, get(t, h, "/").Body.String(), "2 of 3 free", "clients could not be asked &lt;who&gt;")
 	contains(t, get(t, h, "/lock?name=encoder").Body.String(), "expirable semaphore, 2 of 3 free", "Permits taken", "1.5s", "clients could not be asked &lt;who&gt;")
 	refused := newHandler(func(_ context.Context, names []string) (overview.Listing, error) {
-		l := overview.Listing{At: time.Now(), Looked: map[string]overview.Looked{}}
+		listing := overview.Listing{At: time.Now(), Looked: map[string]overview.Looked{}}
 		for _, name := range names {
-			l.Looked[name] = overview.Looked{Err: errors.New("WRONGTYPE <b>")}
+			listing.Looked[name] = overview.Looked{Err: errors.New("WRONGTYPE <b>")}
 		}
-		return l, nil
+		return listing, nil
 	}, Options{})
 	defer refused.Close()
 	contains(t, get(t, refused, "/lock?name=x").Body.String(), "<h1>x</h1>", "WRONGTYPE &lt;b&gt;", "Live")

@@ -26,15 +26,15 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q query) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	s := sender{w: w, flush: http.NewResponseController(w), sent: map[string]string{}}
-	_ = s.flush.SetReadDeadline(time.Time{}) // a server's ReadTimeout would end it
+	to := sender{w: w, flush: http.NewResponseController(w), sent: map[string]string{}}
+	_ = to.flush.SetReadDeadline(time.Time{}) // a server's ReadTimeout would end it
 	alive := time.NewTicker(beat)
 	defer alive.Stop()
-	text := s.changes(h, q)
+	text := to.changes(h, q)
 	if text != "" {
 		text = "retry: 2000\n\n" + text
 	}
-	for text != "" && s.send(text) {
+	for text != "" && to.send(text) {
 		select {
 		case <-r.Context().Done():
 			return
@@ -43,7 +43,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q query) {
 		case <-alive.C:
 			text = "event: alive\ndata:\n\n"
 		case <-v.changed:
-			text = s.changes(h, q)
+			text = to.changes(h, q)
 		}
 	}
 }
@@ -56,13 +56,13 @@ type sender struct {
 }
 
 // changes is an event with the parts that are not as they were.
-func (s *sender) changes(h *Handler, q query) string {
+func (to *sender) changes(h *Handler, q query) string {
 	parts := h.parts(q)
 	for id, text := range parts {
-		if s.sent[id] == text {
+		if to.sent[id] == text {
 			delete(parts, id)
 		} else {
-			s.sent[id] = text
+			to.sent[id] = text
 		}
 	}
 	var event strings.Builder
@@ -77,13 +77,13 @@ func (s *sender) changes(h *Handler, q query) string {
 }
 
 // send says whether a text was sent.
-func (s *sender) send(text string) bool {
-	_ = s.flush.SetWriteDeadline(time.Now().Add(mostSending)) // if there is such a thing
-	if _, err := s.w.Write([]byte(text)); err != nil {
+func (to *sender) send(text string) bool {
+	_ = to.flush.SetWriteDeadline(time.Now().Add(mostSending)) // if there is such a thing
+	if _, err := to.w.Write([]byte(text)); err != nil {
 		return false
 	}
-	err := s.flush.Flush()
-	_ = s.flush.SetWriteDeadline(time.Time{}) // with HTTP/2 it would end the stream, even if nobody writes
+	err := to.flush.Flush()
+	_ = to.flush.SetWriteDeadline(time.Time{}) // with HTTP/2 it would end the stream, even if nobody writes
 	return err == nil
 }
 

@@ -137,12 +137,12 @@ func (t *watch) run() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(t.ctx, mostLooking)
-		l, err := t.list(ctx, names)
+		listing, err := t.list(ctx, names)
 		if ctx.Err() != nil && t.ctx.Err() == nil {
 			err = fmt.Errorf("no answer for %v", mostLooking)
 		}
 		cancel()
-		t.publish(l, err)
+		t.publish(listing, err)
 	}
 }
 
@@ -189,14 +189,14 @@ func (t *watch) next() (wait time.Duration, names []string, ok bool) {
 }
 
 // publish tells all viewers what came of a look.
-func (t *watch) publish(l overview.Listing, err error) {
+func (t *watch) publish(listing overview.Listing, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last.tried, t.stale = time.Now(), false
 	switch {
 	case err == nil:
-		t.last.Listing, t.last.down = l, nil
-		t.histories.Add(&l)
+		t.last.Listing, t.last.down = listing, nil
+		t.histories.Add(&listing)
 	case t.last.down == nil:
 		t.last.down, t.last.since = err, t.last.tried
 	default:

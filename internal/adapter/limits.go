@@ -20,14 +20,14 @@ type limit struct {
 }
 
 // Get returns a context that ends after After, or a little earlier.
-func (l *Limits) Get() context.Context {
+func (limits *Limits) Get() context.Context {
 	now := time.Now()
-	if x := l.latest.Load(); x != nil && now.Sub(x.made) <= l.After/16 {
+	if x := limits.latest.Load(); x != nil && now.Sub(x.made) <= limits.After/16 {
 		return x
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), l.After)
+	ctx, cancel := context.WithTimeout(context.Background(), limits.After)
 	context.AfterFunc(ctx, cancel) // nobody ends it before: many may have it
 	x := &limit{ctx, now}
-	l.latest.Store(x)
+	limits.latest.Store(x)
 	return x
 }

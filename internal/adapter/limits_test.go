@@ -10,10 +10,10 @@ import (
 func TestLimitsEndInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = 1600 * time.Millisecond
-		l := &Limits{After: after}
+		limits := &Limits{After: after}
 		for range 100 {
 			start := time.Now()
-			ctx := l.Get()
+			ctx := limits.Get()
 			if deadline, ok := ctx.Deadline(); !ok || deadline.After(start.Add(after)) {
 				t.Errorf("ends at %v, asked for %v after %v", deadline, after, start)
 			}
@@ -34,17 +34,17 @@ func TestLimitsEndInTime(t *testing.T) {
 
 func TestCallsShareALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &Limits{After: 3 * time.Second}
+		limits := &Limits{After: 3 * time.Second}
 		all := map[context.Context]bool{}
 		for range 1000 {
-			all[l.Get()] = true
+			all[limits.Get()] = true
 			time.Sleep(time.Millisecond)
 		}
 		if len(all) > 6 {
 			t.Errorf("a second of calls has made %d limits, want one in each 187 ms", len(all))
 		}
-		ctx := l.Get()
-		if allocs := testing.AllocsPerRun(100, func() { ctx = l.Get() }); allocs > 0 {
+		ctx := limits.Get()
+		if allocs := testing.AllocsPerRun(100, func() { ctx = limits.Get() }); allocs > 0 {
 			t.Errorf("Get allocates %v times", allocs)
 		}
 		<-ctx.Done()

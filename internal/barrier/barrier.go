@@ -133,8 +133,8 @@ func (b *Barrier) wait(ctx context.Context, a *arrival, at callsite.Site) error 
 func (b *Barrier) Reset(ctx context.Context) error {
 	id, g := b.all.NewID(), ""
 	for {
-		o := b.call(lua.BarrierReset, g, g, id, b.channel, strconv.Itoa(b.Parties))
-		reply, err := o.Run(ctx)
+		call := b.call(lua.BarrierReset, g, g, id, b.channel, strconv.Itoa(b.Parties))
+		reply, err := call.Run(ctx)
 		if err != nil {
 			return err
 		}
@@ -169,14 +169,14 @@ func (b *Barrier) arrive(ctx context.Context) (arrival, error) {
 		if g := b.gathers.Load(); g != nil {
 			a.generation = *g
 		}
-		o := b.call(lua.BarrierArrive, a.generation,
+		call := b.call(lua.BarrierArrive, a.generation,
 			a.generation, a.id, b.all.ID, strconv.Itoa(b.Parties), wire.Millis(b.all.Server.Length), b.channel)
-		reply, err := o.Run(ctx)
+		reply, err := call.Run(ctx)
 		if err == nil && len(reply.List) != 3 {
-			err = request.Unexpected(reply, o.Script)
+			err = request.Unexpected(reply, call.Script)
 		}
 		if err != nil {
-			if o.Unknown || o.Pending != nil {
+			if call.Unknown || call.Pending != nil {
 				b.leave(a)
 			}
 			return a, err
@@ -185,7 +185,7 @@ func (b *Barrier) arrive(ctx context.Context) (arrival, error) {
 		switch a.how {
 		case "current", "forgotten":
 			b.gathered(a.who)
-			if a.how == "forgotten" && o.Unknown && a.generation != "" { // it may have been counted
+			if a.how == "forgotten" && call.Unknown && a.generation != "" { // it may have been counted
 				return a, &BrokenError{Reason: Gone}
 			}
 		case "parties":
@@ -208,9 +208,9 @@ func (b *Barrier) leave(a arrival) {
 		defer b.all.leaving.add(b.Key, -len(all))
 		args := append([]string{a.generation, b.channel}, all...)
 		for {
-			o := b.call(lua.BarrierLeave, a.generation, args...)
-			o.Stop = b.all.Server.Over
-			if _, err := o.Run(context.Background()); b.all.Server.Closed() || !o.Again(err) {
+			call := b.call(lua.BarrierLeave, a.generation, args...)
+			call.Stop = b.all.Server.Over
+			if _, err := call.Run(context.Background()); b.all.Server.Closed() || !call.Again(err) {
 				return
 			}
 		}

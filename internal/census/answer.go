@@ -117,8 +117,8 @@ func (a *answerer) answer() {
 	if closed {
 		return
 	}
-	o := sending(a.server, wire.Answers, a.compose(asked, keys))
-	_, _ = o.Send(context.Background()) // whoever asks will ask again
+	call := sending(a.server, wire.Answers, a.compose(asked, keys))
+	_, _ = call.Send(context.Background()) // whoever asks will ask again
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.due, a.last = false, time.Now() // however long it took

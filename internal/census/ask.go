@@ -71,18 +71,18 @@ type Answers struct {
 }
 
 // Silent returns how many of those who have listened gave no answer; -1 if nobody knows.
-func (a *Answers) Silent() int {
-	if a.Expected < 0 {
+func (answers *Answers) Silent() int {
+	if answers.Expected < 0 {
 		return -1
 	}
-	return max(0, a.Expected-int(a.heard()+0.5))
+	return max(0, answers.Expected-int(answers.heard()+0.5))
 }
 
 // heard returns for how many subscribers there is an answer: several clients that share a
 // driver are one.
-func (a *Answers) heard() (n float64) {
-	for i := range a.All {
-		n += a.All[i].weight
+func (answers *Answers) heard() (n float64) {
+	for i := range answers.All {
+		n += answers.All[i].weight
 	}
 	return n
 }
@@ -168,8 +168,8 @@ func (k *Census) listens(ctx context.Context, box *inbox) error {
 	if errors.Is(err, request.ErrWaitOver) {
 		nothing, _ := json.Marshal(answer{V: version, Client: k.answerer.id}) //nolint:errchkjson // texts and numbers always can
 		for _, channel := range []string{wire.Answers, wire.Asked} {
-			o := sending(k.server, channel, string(nothing))
-			if _, failed := o.Send(ctx); failed != nil && !o.Left && driver.Failure(failed).Permanent() {
+			call := sending(k.server, channel, string(nothing))
+			if _, failed := call.Send(ctx); failed != nil && !call.Left && driver.Failure(failed).Permanent() {
 				return mayNot(channel, failed)
 			}
 		}
@@ -221,19 +221,19 @@ func (k *Census) publish(ctx context.Context, ans *Answers, text string, spread 
 	if spread == 0 {
 		ms = -1 // as many as listen
 	}
-	o := sending(k.server, wire.Asked, text+`,"spread":`)
-	o.Script = lua.ClientAsk
-	o.Args = append(o.Args, strconv.FormatInt(ms, 10), wire.Millis(spreadUnknown))
-	reply, err := o.Send(ctx)
+	call := sending(k.server, wire.Asked, text+`,"spread":`)
+	call.Script = lua.ClientAsk
+	call.Args = append(call.Args, strconv.FormatInt(ms, 10), wire.Millis(spreadUnknown))
+	reply, err := call.Send(ctx)
 	switch {
-	case err != nil && !o.Left && driver.Failure(err).Permanent():
+	case err != nil && !call.Left && driver.Failure(err).Permanent():
 		return 0, mayNot(wire.Asked, err)
-	case err != nil && !o.Left:
+	case err != nil && !call.Left:
 		return 0, &request.OutageError{Cause: driver.Failure(err)}
 	case err != nil:
 		return 0, err
 	case len(reply.List) != 2:
-		return 0, request.Unexpected(reply, o.Script)
+		return 0, request.Unexpected(reply, call.Script)
 	}
 	ans.Expected = int(reply.List[0].Int)
 	if k.server.Traits.Cluster {
@@ -264,10 +264,10 @@ func (k *Census) listeners(ctx context.Context) int {
 // count returns how many subscribers each of some channels has at the node of a key; nil if that is
 // not known.
 func (k *Census) count(ctx context.Context, key string, channels []string, run func(*request.Call, context.Context) (driver.Reply, error)) []int {
-	o := k.server.Question(lua.PubSubCount, []string{key})
-	o.Args = channels
-	o.Single = true
-	reply, err := run(&o, ctx)
+	call := k.server.Question(lua.PubSubCount, []string{key})
+	call.Args = channels
+	call.Single = true
+	reply, err := run(&call, ctx)
 	if err != nil || len(reply.List) != len(channels) {
 		return nil
 	}
@@ -323,21 +323,21 @@ func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, key stri
 }
 
 // add reads an answer, if it is to the question that has a key.
-func (a *Answers) add(text, key string, f *filter, seen map[string]bool) {
+func (answers *Answers) add(text, key string, f *filter, seen map[string]bool) {
 	var in answer
 	if json.Unmarshal([]byte(text), &in) != nil || in.V != version {
-		a.Ignored++
+		answers.Ignored++
 		return
 	}
 	if !isClient(in.Client) || len(in.For) > mostKeys || in.Left < 0 || in.Sharers < 0 {
-		a.Ignored++
+		answers.Ignored++
 		return
 	}
 	switch {
 	case !slices.Contains(in.For, key), seen[in.Client]:
 		return // somebody else has asked, or what was heard already
-	case len(a.All) == mostClients:
-		a.Ignored++
+	case len(answers.All) == mostClients:
+		answers.Ignored++
 		return
 	}
 	seen[in.Client] = true
@@ -345,12 +345,12 @@ func (a *Answers) add(text, key string, f *filter, seen map[string]bool) {
 	for _, text := range in.Claims {
 		c, ok := read(text, in.Client)
 		if !ok {
-			a.Ignored++
+			answers.Ignored++
 		} else if f.fits(c.Name, c.Owner) {
 			x.Claims = append(x.Claims, c)
 		}
 	}
-	a.All = append(a.All, x)
+	answers.All = append(answers.All, x)
 }
 
 // An inbox is where answers wait to be read.

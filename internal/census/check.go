@@ -76,9 +76,9 @@ func (k *Census) lookUp(ctx context.Context, names []string) ([]*inspect.Info, e
 }
 
 // claims yields all that was claimed, and who claims it.
-func (a *Answers) claims(yield func(*Answer, *Claim) bool) {
-	for i := range a.All {
-		x := &a.All[i]
+func (answers *Answers) claims(yield func(*Answer, *Claim) bool) {
+	for i := range answers.All {
+		x := &answers.All[i]
 		for j := range x.Claims {
 			if !yield(x, &x.Claims[j]) {
 				return
@@ -88,9 +88,9 @@ func (a *Answers) claims(yield func(*Answer, *Claim) bool) {
 }
 
 // byName returns the claims about each name.
-func (a *Answers) byName() map[string][]*Claim {
+func (answers *Answers) byName() map[string][]*Claim {
 	by := map[string][]*Claim{}
-	for _, c := range a.claims {
+	for _, c := range answers.claims {
 		by[c.Name] = append(by[c.Name], c)
 	}
 	return by
@@ -98,9 +98,9 @@ func (a *Answers) byName() map[string][]*Claim {
 
 // listening returns for each name for how many subscribers they stand who have said that they
 // wait for it, or that they have it and still listen: all callers of a client share one.
-func (a *Answers) listening() map[string]float64 {
+func (answers *Answers) listening() map[string]float64 {
 	by, last := map[string]float64{}, map[string]*Answer{}
-	for x, c := range a.claims {
+	for x, c := range answers.claims {
 		if (c.Waits || c.Listens) && last[c.Name] != x {
 			last[c.Name] = x
 			by[c.Name] += x.weight
@@ -111,7 +111,7 @@ func (a *Answers) listening() map[string]float64 {
 
 // worst returns the names to look up: those that were asked for, and then those of the
 // longest waits and the oldest holds in turn.
-func (a *Answers) worst(asked []string, claims map[string][]*Claim) []string {
+func (answers *Answers) worst(asked []string, claims map[string][]*Claim) []string {
 	var held, waiting []*Claim
 	for _, of := range claims {
 		for _, c := range of {

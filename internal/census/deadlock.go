@@ -170,15 +170,15 @@ func keyOf(circle []Wait) string {
 }
 
 // findWaits finds out who waits for whom, by what the answers say and Redis has.
-func (a *Answers) findWaits() {
-	a.Waits = Waits{At: a.At, all: a.waits()}
+func (answers *Answers) findWaits() {
+	answers.Waits = Waits{At: answers.At, all: answers.waits()}
 }
 
 // waits returns who waits for whom, in order.
-func (a *Answers) waits() (all []Wait) {
-	holders := a.waitingHolders()
-	sites := a.holdSites()
-	for x, c := range a.claims {
+func (answers *Answers) waits() (all []Wait) {
+	holders := answers.waitingHolders()
+	sites := answers.holdSites()
+	for x, c := range answers.claims {
 		if !c.Waits {
 			continue
 		}
@@ -203,9 +203,9 @@ func (a *Answers) waits() (all []Wait) {
 }
 
 // holdSites returns where holders got what they have, by its name and their owner ids.
-func (a *Answers) holdSites() map[Edge]string {
+func (answers *Answers) holdSites() map[Edge]string {
 	sites := map[Edge]string{}
-	for _, c := range a.claims {
+	for _, c := range answers.claims {
 		if !c.Waits && c.Lost == "" && c.Site != "" {
 			sites[Edge{Name: c.Name, Holder: c.Owner}] = c.Site
 		}
@@ -215,9 +215,9 @@ func (a *Answers) holdSites() map[Edge]string {
 
 // waitingHolders returns of each object the holders that wait for something themselves. No
 // other can be in a circle.
-func (a *Answers) waitingHolders() map[string][]inspect.Holder {
+func (answers *Answers) waitingHolders() map[string][]inspect.Holder {
 	waits := map[string]bool{}
-	for _, c := range a.claims {
+	for _, c := range answers.claims {
 		if c.Waits {
 			for _, under := range c.Under {
 				waits[under] = true
@@ -225,7 +225,7 @@ func (a *Answers) waitingHolders() map[string][]inspect.Holder {
 		}
 	}
 	of := map[string][]inspect.Holder{}
-	for _, o := range a.Objects {
+	for _, o := range answers.Objects {
 		for _, h := range o.Holders {
 			if waits[h.Owner] {
 				of[o.Name] = append(of[o.Name], h)

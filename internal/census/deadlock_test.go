@@ -11,7 +11,7 @@ import (
 
 // answersOf reads "a: x>y" as: the client a waits for y under its hold of x; "x=1" as: 1 has x.
 func answersOf(at time.Duration, text string) *Answers {
-	a := &Answers{At: time.Time{}.Add(at)}
+	answers := &Answers{At: time.Time{}.Add(at)}
 	holders, clients := map[string]string{}, map[string][]Claim{}
 	mode := map[string]string{}
 	for word := range strings.FieldsSeq(text) {
@@ -32,22 +32,22 @@ func answersOf(at time.Duration, text string) *Answers {
 		clients["client "+under] = append(clients["client "+under], c)
 	}
 	for client, claims := range clients {
-		a.All = append(a.All, Answer{Client: client, Answered: true, Claims: claims})
+		answers.All = append(answers.All, Answer{Client: client, Answered: true, Claims: claims})
 	}
 	for name, holder := range holders {
 		info := inspect.Info{Name: name}
 		for owner := range strings.SplitSeq(holder, ",") {
 			info.Holders = append(info.Holders, inspect.Holder{Owner: owner, Mode: mode[name]})
 		}
-		a.Objects = append(a.Objects, Object{Info: info})
+		answers.Objects = append(answers.Objects, Object{Info: info})
 	}
-	return a
+	return answers
 }
 
 func waitsOf(at time.Duration, text string) Waits {
-	a := answersOf(at, text)
-	a.findWaits()
-	return a.Waits
+	answers := answersOf(at, text)
+	answers.findWaits()
+	return answers.Waits
 }
 
 // A circle is told once while it stands, and again if it comes back.
@@ -154,17 +154,17 @@ func TestOneHostileAnswerIsBounded(t *testing.T) {
 	for i := range 2000 {
 		info.Holders = append(info.Holders, inspect.Holder{Owner: fmt.Sprint(i)})
 	}
-	a := &Answers{All: []Answer{{Client: "liar", Answered: true, Claims: claims}}, Objects: []Object{{Info: info}}}
-	if n := len(a.waits()); n != mostWaits {
+	answers := &Answers{All: []Answer{{Client: "liar", Answered: true, Claims: claims}}, Objects: []Object{{Info: info}}}
+	if n := len(answers.waits()); n != mostWaits {
 		t.Errorf("%d waits, want %d", n, mostWaits)
 	}
-	if n := len(a.waitingHolders()["x"]); n != len(under) {
+	if n := len(answers.waitingHolders()["x"]); n != len(under) {
 		t.Errorf("%d holders, want the %d that wait", n, len(under))
 	}
-	for i := range a.Objects[0].Holders {
-		a.Objects[0].Holders[i].Owner += " else"
+	for i := range answers.Objects[0].Holders {
+		answers.Objects[0].Holders[i].Owner += " else"
 	}
-	if n := len(a.waits()); n != 0 {
+	if n := len(answers.waits()); n != 0 {
 		t.Errorf("%d waits for holders that wait for nothing", n)
 	}
 }

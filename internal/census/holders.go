@@ -114,15 +114,15 @@ func (h *holders) begin(name, owner, nonce string) bool {
 func (h *holders) ask(client, name, text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), mostBackground)
 	defer cancel()
-	o := sending(h.server, wire.Control+":"+client, text)
-	_, err := o.Send(ctx)
+	call := sending(h.server, wire.Control+":"+client, text)
+	_, err := call.Send(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s, found := h.said[name]; found {
 		s.inFlight = false
 		h.said[name] = s
 	}
-	if d := RefusedFor(err); d > 0 && !o.Left {
+	if d := RefusedFor(err); d > 0 && !call.Left {
 		h.quiet = time.Now().Add(d)
 	}
 }
@@ -153,8 +153,8 @@ func (h *holders) answer(q inquiry) {
 		}
 		a := inquiry{Op: opHeld, Nonce: q.Nonce, Claim: tell(&c, time.Now(), false)}
 		text, _ := json.Marshal(a)
-		o := sending(h.server, wire.Control+":"+q.From, string(text))
-		_, _ = o.Send(context.Background()) // whoever asks will ask again
+		call := sending(h.server, wire.Control+":"+q.From, string(text))
+		_, _ = call.Send(context.Background()) // whoever asks will ask again
 	})
 }
 

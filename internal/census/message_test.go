@@ -68,10 +68,10 @@ func FuzzMessages(f *testing.F) {
 		if who, ok := readIdentity(text); ok {
 			printable(t, who)
 		}
-		a := Answers{Expected: 1}
+		answers := Answers{Expected: 1}
 		all := filter{}
-		a.add(text, "K", &all, map[string]bool{})
-		for _, x := range a.All {
+		answers.add(text, "K", &all, map[string]bool{})
+		for _, x := range answers.All {
 			printable(t, x.Identity)
 			for _, c := range x.Claims {
 				if c.Name == "" || c.For < 0 || c.Left < -1 || c.Count < 0 || len(c.Under) > mostUnder || strings.ContainsFunc(c.Kind+c.Mode+c.Site, unicode.IsControl) {
@@ -79,7 +79,7 @@ func FuzzMessages(f *testing.F) {
 				}
 			}
 		}
-		if n := a.Silent(); n < 0 || n > 1 {
+		if n := answers.Silent(); n < 0 || n > 1 {
 			t.Errorf("%d are silent", n)
 		}
 	})

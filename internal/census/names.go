@@ -58,11 +58,11 @@ func newNames(server *request.Server, id string, who Identity) *names {
 // learn remembers who a client is, or why its note could not be read. If the identity is empty,
 // there was no note. Then the next caller that is refused asks again after as long as the note
 // has been overdue by now, so a wait of whatever length sends few questions.
-func (n *names) learn(client string, who Identity, err error) {
+func (ns *names) learn(client string, who Identity, err error) {
 	now := time.Now()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	x, found := n.known[client]
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	x, found := ns.known[client]
 	switch {
 	case x.Known():
 		return // somebody asked at the same time
@@ -71,23 +71,23 @@ func (n *names) learn(client string, who Identity, err error) {
 	}
 	x.Identity, x.by, x.last = who, who.String(), now
 	x.again = now.Add(cmp.Or(RefusedFor(err), min(max(now.Sub(x.first)-2*noteDelay, askAgain), mostPause)))
-	for old := range n.known {
-		if found || len(n.known) < mostKnown {
+	for old := range ns.known {
+		if found || len(ns.known) < mostKnown {
 			break
 		}
-		delete(n.known, old) // any
+		delete(ns.known, old) // any
 	}
-	n.known[client] = x
+	ns.known[client] = x
 }
 
 // look returns what is known of a client.
-func (n *names) look(client string) name {
-	if client == n.own {
-		return n.self
+func (ns *names) look(client string) name {
+	if client == ns.own {
+		return ns.self
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.known[client]
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	return ns.known[client]
 }
 
 // By returns who a client of redlatch is, as its Identity is printed; empty if that is not known.
@@ -100,27 +100,27 @@ func (k *Census) By(client string) string {
 // Whoever wants to know it of the same client meanwhile, or soon after, shares the one request.
 // A client that has no note is asked about less and less often.
 func (k *Census) Learn(client string) {
-	n := k.names
-	if x := n.look(client); x.Known() || time.Now().Before(x.again) || !n.begin(client) {
+	ns := k.names
+	if x := ns.look(client); x.Known() || time.Now().Before(x.again) || !ns.begin(client) {
 		return
 	}
-	n.server.Go(func() {
+	ns.server.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), mostBackground)
 		defer cancel()
-		who, err := readNote(ctx, n.server, client)
-		n.learn(client, who, err)
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.asking, client)
+		who, err := readNote(ctx, ns.server, client)
+		ns.learn(client, who, err)
+		ns.mu.Lock()
+		defer ns.mu.Unlock()
+		delete(ns.asking, client)
 	})
 }
 
 // begin says whether the caller may ask who a client is: nobody else is just asking that.
-func (n *names) begin(client string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	may := !n.asking[client]
-	n.asking[client] = true
+func (ns *names) begin(client string) bool {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	may := !ns.asking[client]
+	ns.asking[client] = true
 	return may
 }
 

@@ -51,12 +51,12 @@ func (n *note) begin() {
 
 // write writes the note once.
 func (n *note) write() {
-	o := request.Call{
+	call := request.Call{
 		Server: n.server, Script: lua.ClientNote, Keys: n.keys, Args: []string{n.text, wire.Millis(noteTTL)},
 		Lease: n.server.Length, Stop: n.server.Quit, Single: true,
 	}
 	next := noteRefresh
-	if _, err := o.Send(context.Background()); err != nil && !driver.Failure(err).Permanent() {
+	if _, err := call.Send(context.Background()); err != nil && !driver.Failure(err).Permanent() {
 		next = noteAgain
 	}
 	n.mu.Lock()
@@ -79,9 +79,9 @@ func (n *note) stop() {
 
 // readNote returns what a client says who it is; nothing if it does not.
 func readNote(ctx context.Context, server *request.Server, client string) (Identity, error) {
-	o := server.Question(lua.ClientRead, []string{wire.ClientKey(client)})
-	o.Args, o.Single = []string{strconv.Itoa(mostIdentity)}, true
-	reply, err := o.Send(ctx)
+	call := server.Question(lua.ClientRead, []string{wire.ClientKey(client)})
+	call.Args, call.Single = []string{strconv.Itoa(mostIdentity)}, true
+	reply, err := call.Send(ctx)
 	if err != nil {
 		return Identity{}, err
 	}

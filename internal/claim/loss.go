@@ -33,22 +33,22 @@ type Losses struct {
 }
 
 // Add adds a loss, for a reason.
-func (l *Losses) Add(loss Loss, reason string) {
+func (losses *Losses) Add(loss Loss, reason string) {
 	c := loss.Claim
 	c.Since, c.Until, c.Renewed, c.Note, c.Lost = loss.At, time.Time{}, false, "", reason // the note ends with the hold
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.latest) == mostLost {
-		l.latest = slices.Delete(l.latest, 0, 1)
+	losses.mu.Lock()
+	defer losses.mu.Unlock()
+	if len(losses.latest) == mostLost {
+		losses.latest = slices.Delete(losses.latest, 0, 1)
 	}
-	l.latest = append(l.latest, c)
+	losses.latest = append(losses.latest, c)
 }
 
 // Tell tells of them, the newest first. It returns false if yield has.
-func (l *Losses) Tell(yield Yield) (more bool) {
-	l.mu.Lock()
-	latest := slices.Clone(l.latest)
-	l.mu.Unlock()
+func (losses *Losses) Tell(yield Yield) (more bool) {
+	losses.mu.Lock()
+	latest := slices.Clone(losses.latest)
+	losses.mu.Unlock()
 	for _, c := range slices.Backward(latest) {
 		if time.Since(c.Since) < lately && !yield(c, nil) {
 			return false

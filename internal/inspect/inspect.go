@@ -39,9 +39,9 @@ func (x *Inspector) Lock(ctx context.Context, name, kind string) (Info, error) {
 // askLock asks for the hash that is a lock, and what is beside it. One with more
 // fields than most is refused, and so many waiters are read.
 func (x *Inspector) askLock(ctx context.Context, name string, most int) (driver.Reply, error) {
-	o := x.question(lua.LockInfo, name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockToken, name))
-	o.Args = []string{strconv.Itoa(most)}
-	return o.Run(ctx)
+	call := x.question(lua.LockInfo, name, wire.Prefix(wire.LockQueue, name), wire.Prefix(wire.LockTimeout, name), wire.Prefix(wire.LockToken, name))
+	call.Args = []string{strconv.Itoa(most)}
+	return call.Run(ctx)
 }
 
 // lockInfo reads what is stored as a lock of this kind.
@@ -71,8 +71,8 @@ func (x *Inspector) readerTTLs(ctx context.Context, info *Info) error {
 			for n := first; n < first+most && n <= h.Count; n++ {
 				keys = append(keys, wire.ReadTimeout(info.Name, h.Owner, n))
 			}
-			o := x.question(lua.LockTTLs, keys...)
-			reply, err := o.Run(ctx)
+			call := x.question(lua.LockTTLs, keys...)
+			reply, err := call.Run(ctx)
 			if err != nil {
 				return err
 			}

@@ -80,8 +80,8 @@ func (s *stored) isLimiter() bool {
 
 // limiterInfo reads a rate limiter, and says whether it is one.
 func (x *Inspector) limiterInfo(ctx context.Context, name string) (info Info, is bool, err error) {
-	o := x.question(lua.RateLimiterInfo, wire.RateKeys(name, x.ID)...)
-	reply, err := o.Run(ctx)
+	call := x.question(lua.RateLimiterInfo, wire.RateKeys(name, x.ID)...)
+	reply, err := call.Run(ctx)
 	if err != nil || len(reply.List) != 6 {
 		return Info{}, false, err
 	}
@@ -98,9 +98,9 @@ func (x *Inspector) limiterInfo(ctx context.Context, name string) (info Info, is
 // numberInfo reads a semaphore or a latch, and says whether it is stored as one.
 // One with more permits than most is neither.
 func (x *Inspector) numberInfo(ctx context.Context, name string, most int) (info Info, is bool, err error) {
-	o := x.question(lua.SemaphoreInfo, name, wire.Suffix(name, wire.PermitTimeout))
-	o.Args = []string{wire.Prefix(wire.SemaphoreChannel, name), wire.LatchChannel(name), strconv.Itoa(most)}
-	reply, err := o.Run(ctx)
+	call := x.question(lua.SemaphoreInfo, name, wire.Suffix(name, wire.PermitTimeout))
+	call.Args = []string{wire.Prefix(wire.SemaphoreChannel, name), wire.LatchChannel(name), strconv.Itoa(most)}
+	reply, err := call.Run(ctx)
 	if err != nil {
 		return Info{}, false, err
 	}
@@ -168,9 +168,9 @@ func permitName(stored string) (id string, ok bool) {
 func (x *Inspector) barrierInfo(ctx context.Context, name string) (info Info, is bool, err error) {
 	generation := ""
 	for range 100 { // so often another one may begin before we have asked about it
-		o := x.question(lua.BarrierInfo, wire.BarrierKeys(name, generation)[:3]...)
-		o.Args = []string{generation}
-		reply, err := o.Run(ctx)
+		call := x.question(lua.BarrierInfo, wire.BarrierKeys(name, generation)[:3]...)
+		call.Args = []string{generation}
+		reply, err := call.Run(ctx)
 		r := reply.List
 		if err != nil || len(r) == 0 {
 			return Info{}, false, err

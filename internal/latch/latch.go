@@ -59,8 +59,8 @@ func (l *Latch) change(ctx context.Context, s *script.Script, args ...string) (i
 
 // Count asks how many count-downs are missing.
 func (l *Latch) Count(ctx context.Context) (int, error) {
-	o := l.server.Question(lua.LatchCount, []string{l.Key})
-	reply, err := o.Run(ctx)
+	call := l.server.Question(lua.LatchCount, []string{l.Key})
+	reply, err := call.Run(ctx)
 	if err != nil {
 		return 0, err
 	}

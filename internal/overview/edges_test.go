@@ -13,7 +13,7 @@ import (
 
 // Who waits holds something else meanwhile, and who holds something waits for something else.
 func TestEdges(t *testing.T) {
-	l := Listing{Locks: []Lock{
+	listing := Listing{Locks: []Lock{
 		{Name: "a", Holders: []Holder{{Owner: "u:1"}, {Owner: "v:1"}}},
 		{Name: "b", Holders: []Holder{{Owner: "u:2"}}, Who: Who{Waiting: []Claim{{Owner: "w:1", Under: []string{"v:1"}}, {Owner: "w:2"}}}},
 		{Name: "c", Holders: []Holder{{Owner: "u:1"}}},
@@ -23,14 +23,14 @@ func TestEdges(t *testing.T) {
 		if owners != "" {
 			asked = strings.Split(owners, ",")
 		}
-		if got := l.HeldAs(asked); strings.Join(got, " ") != want {
+		if got := listing.HeldAs(asked); strings.Join(got, " ") != want {
 			t.Errorf("%q hold %q", owners, got)
 		}
 	}
-	if got := l.WaitedForBy("v:1"); !slices.Equal(got, []string{"b"}) {
+	if got := listing.WaitedForBy("v:1"); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("%q", got)
 	}
-	if got := l.WaitedForBy("u:2"); got != nil {
+	if got := listing.WaitedForBy("u:2"); got != nil {
 		t.Errorf("%q", got)
 	}
 }

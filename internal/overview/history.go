@@ -71,8 +71,8 @@ func (hs *Histories) Of(name string) *History { return hs.by[name] }
 
 // Losses returns how many losses were told of a name.
 func (hs *Histories) Losses(name string) int {
-	if h := hs.by[name]; h != nil {
-		return h.Losses
+	if history := hs.by[name]; history != nil {
+		return history.Losses
 	}
 	return 0
 }
@@ -88,60 +88,60 @@ func (hs *Histories) Totals(locks []Lock) (waiters, losses int) {
 }
 
 // Add adds a listing.
-func (hs *Histories) Add(l *Listing) {
+func (hs *Histories) Add(listing *Listing) {
 	if hs.by == nil {
 		hs.by, hs.lost, hs.lostBy = map[string]*History{}, map[string]time.Time{}, map[redlatch.LossReason]int{}
 	}
 	if len(hs.lost) == mostLosses {
-		maps.DeleteFunc(hs.lost, func(_ string, counted time.Time) bool { return l.At.Sub(counted) > lossTold })
+		maps.DeleteFunc(hs.lost, func(_ string, counted time.Time) bool { return listing.At.Sub(counted) > lossTold })
 	}
 	listed := map[string]bool{}
-	for i := range l.Locks {
-		lock := &l.Locks[i]
-		if i+1 < len(l.Locks) && l.Locks[i+1].Name == lock.Name {
+	for i := range listing.Locks {
+		lock := &listing.Locks[i]
+		if i+1 < len(listing.Locks) && listing.Locks[i+1].Name == lock.Name {
 			continue // a barrier beside a lock of its name
 		}
 		listed[lock.Name] = true
-		h := hs.by[lock.Name]
-		if h == nil && len(hs.by) < mostNames {
-			h = &History{}
-			hs.by[lock.Name] = h
+		history := hs.by[lock.Name]
+		if history == nil && len(hs.by) < mostNames {
+			history = &History{}
+			hs.by[lock.Name] = history
 		}
-		if h != nil {
-			h.add(l.At, lock)
-			h.missing = 0
+		if history != nil {
+			history.add(listing.At, lock)
+			history.missing = 0
 		}
-		hs.addLosses(h, l.At, lock)
+		hs.addLosses(history, listing.At, lock)
 	}
-	for name, h := range hs.by {
+	for name, history := range hs.by {
 		if listed[name] {
 			continue
 		}
-		h.add(l.At, &Lock{Name: name})
-		if h.missing++; h.missing == mostPoints {
+		history.add(listing.At, &Lock{Name: name})
+		if history.missing++; history.missing == mostPoints {
 			delete(hs.by, name)
 		}
 	}
 }
 
 // add adds how a lock stood.
-func (h *History) add(at time.Time, l *Lock) {
+func (history *History) add(at time.Time, l *Lock) {
 	waiters, _ := l.Waiters()
 	p := Point{At: at, Waiters: waiters, Longest: l.LongestWait(), Held: l.LongestHold()}
-	h.Points = latest(append(h.Points, p), mostPoints)
-	if holders := l.Owners(); holders != h.holders {
+	history.Points = latest(append(history.Points, p), mostPoints)
+	if holders := l.Owners(); holders != history.holders {
 		text := "free"
 		if holders != "" {
 			text = "held by " + l.HoldersText()
 		}
-		h.note(at, text)
-		h.holders = holders
+		history.note(at, text)
+		history.holders = holders
 	}
 }
 
 // addLosses adds what clients say they have lost, to a history if there is one. Holds of one owner that
 // are lost together, as those of readers, count as one.
-func (hs *Histories) addLosses(h *History, at time.Time, l *Lock) {
+func (hs *Histories) addLosses(history *History, at time.Time, l *Lock) {
 	for i := range l.Lost {
 		c := &l.Lost[i]
 		key := c.lossOf(l.Name)
@@ -157,9 +157,9 @@ func (hs *Histories) addLosses(h *History, at time.Time, l *Lock) {
 			}
 			hs.lostBy[reason]++
 		}
-		if h != nil {
-			h.Losses++
-			h.note(lost, "lost by "+c.Who()+": "+c.Reason)
+		if history != nil {
+			history.Losses++
+			history.note(lost, "lost by "+c.Who()+": "+c.Reason)
 		}
 	}
 }
@@ -177,10 +177,10 @@ func (l *Lock) Owners() string {
 	return strings.Join(owners, " ")
 }
 
-func (h *History) note(at time.Time, text string) {
-	h.Notes = append(h.Notes, Note{at, text})
-	slices.SortStableFunc(h.Notes, func(x, y Note) int { return x.At.Compare(y.At) })
-	h.Notes = latest(h.Notes, mostNotes)
+func (history *History) note(at time.Time, text string) {
+	history.Notes = append(history.Notes, Note{at, text})
+	slices.SortStableFunc(history.Notes, func(x, y Note) int { return x.At.Compare(y.At) })
+	history.Notes = latest(history.Notes, mostNotes)
 }
 
 // latest is the end of a list.

@@ -28,13 +28,13 @@ func TestAHistoryHasWhatChanges(t *testing.T) {
 	see(20, heldBy("orders", "two"))
 	see(25) // nothing is stored under the name any more
 	see(30)
-	h := hs.Of("orders")
+	history := hs.Of("orders")
 	want := []Note{{at(0), "held by one@host"}, {at(8), "lost by one@host: expired"}, {at(10), "free"}, {at(20), "held by two@host"}, {at(25), "free"}}
-	if !reflect.DeepEqual(h.Notes, want) {
-		t.Errorf("%+v", h.Notes)
+	if !reflect.DeepEqual(history.Notes, want) {
+		t.Errorf("%+v", history.Notes)
 	}
-	if h.Losses != 1 || hs.Losses("orders") != 1 || hs.Losses("else") != 0 || len(h.Points) != 7 || h.Points[1].Held != 1500*time.Millisecond || h.Points[6].Held != 0 {
-		t.Errorf("%+v", h)
+	if history.Losses != 1 || hs.Losses("orders") != 1 || hs.Losses("else") != 0 || len(history.Points) != 7 || history.Points[1].Held != 1500*time.Millisecond || history.Points[6].Held != 0 {
+		t.Errorf("%+v", history)
 	}
 }
 
@@ -45,13 +45,13 @@ func TestABarrierHasNoPartInTheHistoryOfALockOfItsName(t *testing.T) {
 	for i := range 3 {
 		hs.Add(&Listing{At: at(i), Locks: []Lock{{Name: "orders", Kind: "barrier", Exists: true}, heldBy("orders", "one")}})
 	}
-	h := hs.Of("orders")
-	if want := []Note{{at(0), "held by one@host"}}; !reflect.DeepEqual(h.Notes, want) || len(h.Points) != 3 {
-		t.Errorf("%d points, and %+v", len(h.Points), h.Notes)
+	history := hs.Of("orders")
+	if want := []Note{{at(0), "held by one@host"}}; !reflect.DeepEqual(history.Notes, want) || len(history.Points) != 3 {
+		t.Errorf("%d points, and %+v", len(history.Points), history.Notes)
 	}
 	hs.Add(&Listing{At: at(3), Locks: []Lock{{Name: "orders", Kind: "barrier", Exists: true}}})
-	if n := len(h.Notes); n != 2 || h.Notes[1] != (Note{at(3), "free"}) {
-		t.Errorf("%+v", h.Notes)
+	if n := len(history.Notes); n != 2 || history.Notes[1] != (Note{at(3), "free"}) {
+		t.Errorf("%+v", history.Notes)
 	}
 }
 
@@ -62,8 +62,8 @@ func TestHistoriesAreBounded(t *testing.T) {
 	for i := range 1000 {
 		hs.Add(&Listing{At: at(i), Locks: []Lock{heldBy("orders", fmt.Sprint(i))}})
 	}
-	if h := hs.Of("orders"); len(h.Points) != mostPoints || len(h.Notes) != mostNotes || h.Notes[mostNotes-1].Text != "held by 999@host" {
-		t.Errorf("%d points, %d notes", len(h.Points), len(h.Notes))
+	if history := hs.Of("orders"); len(history.Points) != mostPoints || len(history.Notes) != mostNotes || history.Notes[mostNotes-1].Text != "held by 999@host" {
+		t.Errorf("%d points, %d notes", len(history.Points), len(history.Notes))
 	}
 	var many Listing
 	for i := range mostNames + 500 {

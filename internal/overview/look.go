@@ -25,10 +25,10 @@ type Listing struct {
 
 // Named returns the lock or synchronizer of that name which is listed; nil if there is none. A barrier it returns only if nothing
 // else has its name, as whoever looks at that name alone sees it. It stands before the other.
-func (l *Listing) Named(name string) *Lock {
-	for i := range slices.Backward(l.Locks) {
-		if l.Locks[i].Name == name {
-			return &l.Locks[i]
+func (listing *Listing) Named(name string) *Lock {
+	for i := range slices.Backward(listing.Locks) {
+		if listing.Locks[i].Name == name {
+			return &listing.Locks[i]
 		}
 	}
 	return nil
@@ -42,14 +42,14 @@ type Looked struct {
 }
 
 // Remarks are what is to be said of the whole listing, a line each.
-func (l *Listing) Remarks() (lines []string) {
-	if l.Problem != "" {
-		lines = append(lines, l.Problem)
+func (listing *Listing) Remarks() (lines []string) {
+	if listing.Problem != "" {
+		lines = append(lines, listing.Problem)
 	}
-	if l.Silent > 0 {
-		lines = append(lines, SilenceText(l.Silent))
+	if listing.Silent > 0 {
+		lines = append(lines, SilenceText(listing.Silent))
 	}
-	for _, circle := range l.Deadlocks {
+	for _, circle := range listing.Deadlocks {
 		lines = append(lines, circleText(circle))
 	}
 	return lines
@@ -74,10 +74,10 @@ type Lister struct {
 }
 
 // List finds what matches, and asks all clients once what they say of it.
-func (l *Lister) List(ctx context.Context) (Listing, error) {
-	lists := []iter.Seq2[admin.Info, error]{admin.New(l.Client).Objects(ctx, l.Pattern)}
-	if l.All {
-		lists = append(lists, admin.New(l.Client).Counters(ctx, l.Pattern))
+func (lister *Lister) List(ctx context.Context) (Listing, error) {
+	lists := []iter.Seq2[admin.Info, error]{admin.New(lister.Client).Objects(ctx, lister.Pattern)}
+	if lister.All {
+		lists = append(lists, admin.New(lister.Client).Counters(ctx, lister.Pattern))
 	}
 	found := Listing{At: time.Now(), Locks: []Lock{}}
 	for _, list := range lists {
@@ -90,14 +90,14 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 	}
 	// SCAN may return a key twice.
 	found.Locks = slices.CompactFunc(sorted(found.Locks), func(x, y Lock) bool { return x.Name == y.Name && x.Kind == y.Kind })
-	if len(found.Locks) == 0 && !l.Lost && len(l.Names) == 0 {
+	if len(found.Locks) == 0 && !lister.Lost && len(lister.Names) == 0 {
 		return found, nil // there is nothing to ask about
 	}
-	t := ask(ctx, l.Client, questionAbout(l.Pattern, l.Names, found.Locks))
-	if l.Lost {
+	t := ask(ctx, lister.Client, questionAbout(lister.Pattern, lister.Names, found.Locks))
+	if lister.Lost {
 		found.Locks = sorted(append(found.Locks, t.lostOnly(found.Locks)...))
 	}
-	found.Deadlocks, found.Silent, found.Problem = l.vigil.look(t), t.Silent, t.problem
+	found.Deadlocks, found.Silent, found.Problem = lister.vigil.look(t), t.Silent, t.problem
 	found.Asked, found.Answered = !t.At.IsZero(), t.answered()
 	for i := range found.Locks {
 		lock := &found.Locks[i]
@@ -105,25 +105,25 @@ func (l *Lister) List(ctx context.Context) (Listing, error) {
 		lock.Deadlocks = through(lock.Name, found.Deadlocks)
 		lock.Claims = slices.DeleteFunc(lock.Claims, func(c Claim) bool { return c.Evidence == string(admin.EvidenceNotStored) })
 	}
-	found.Looked = make(map[string]Looked, len(l.Names))
-	for _, name := range l.Names {
-		found.Looked[name] = l.look(ctx, name, t, found.Deadlocks)
+	found.Looked = make(map[string]Looked, len(lister.Names))
+	for _, name := range lister.Names {
+		found.Looked[name] = lister.look(ctx, name, t, found.Deadlocks)
 	}
 	return found, nil
 }
 
 // ListWith is List, with these Names.
-func (l *Lister) ListWith(ctx context.Context, names []string) (Listing, error) {
-	l.Names = names
-	return l.List(ctx)
+func (lister *Lister) ListWith(ctx context.Context, names []string) (Listing, error) {
+	lister.Names = names
+	return lister.List(ctx)
 }
 
 // look is how one of the names stands.
-func (l *Lister) look(ctx context.Context, name string, t *told, deadlocks [][]Wait) Looked {
+func (lister *Lister) look(ctx context.Context, name string, t *told, deadlocks [][]Wait) Looked {
 	info, ok := t.infoOf(name)
 	if !ok {
 		var err error
-		if info, err = admin.New(l.Client).Info(ctx, name); err != nil {
+		if info, err = admin.New(lister.Client).Info(ctx, name); err != nil {
 			return Looked{Err: err}
 		}
 	}

@@ -85,7 +85,7 @@ func (m *Metrics) prefixOf(name string) string {
 
 // groups counts a listing. A prefix that once had numbers keeps them. Prometheus keeps what it has ever read: if prefixes came
 // and went, it would have any number of them.
-func (m *Metrics) groups(l *Listing) map[string]*group {
+func (m *Metrics) groups(listing *Listing) map[string]*group {
 	found := map[string]*group{}
 	of := func(in map[string]*group, prefix string) *group {
 		if in[prefix] == nil {
@@ -93,8 +93,8 @@ func (m *Metrics) groups(l *Listing) map[string]*group {
 		}
 		return in[prefix]
 	}
-	for i := range l.Locks {
-		of(found, m.prefixOf(l.Locks[i].Name)).add(&l.Locks[i])
+	for i := range listing.Locks {
+		of(found, m.prefixOf(listing.Locks[i].Name)).add(&listing.Locks[i])
 	}
 	all := map[string]*group{}
 	for _, prefix := range m.shown(found) {
@@ -155,20 +155,20 @@ func lostTotal(hs *Histories) promtext.Family {
 }
 
 // Families are the metrics of a listing, which took so long, and of what was counted in it and before.
-func (m *Metrics) Families(l *Listing, took time.Duration, hs *Histories) []promtext.Family {
+func (m *Metrics) Families(listing *Listing, took time.Duration, hs *Histories) []promtext.Family {
 	complete := 0.0
-	if l.Problem == "" {
+	if listing.Problem == "" {
 		complete = 1
 	}
 	families := []promtext.Family{
 		up(1),
 		gauge("redlatch_server_look_seconds", "How long it took to look at the server and to ask all clients.", took.Seconds()),
 		gauge("redlatch_server_complete", "1 if all clients could be asked, 0 if not: then some of what only they know is missing.", complete),
-		clients(l), objects(l),
+		clients(listing), objects(listing),
 	}
-	families = append(families, m.byPrefix(l)...)
-	if l.Asked {
-		families = append(families, gauge("redlatch_server_possible_deadlocks", "Circles of callers that seem to wait for one another.", float64(len(l.Deadlocks))))
+	families = append(families, m.byPrefix(listing)...)
+	if listing.Asked {
+		families = append(families, gauge("redlatch_server_possible_deadlocks", "Circles of callers that seem to wait for one another.", float64(len(listing.Deadlocks))))
 	}
 	return append(families, lostTotal(hs))
 }
@@ -177,23 +177,23 @@ func gauge(name, help string, value float64) promtext.Family {
 	return promtext.Family{Name: name, Help: help, Samples: []promtext.Sample{{Value: value}}}
 }
 
-func clients(l *Listing) promtext.Family {
+func clients(listing *Listing) promtext.Family {
 	f := promtext.Family{Name: "redlatch_server_clients", Help: "Clients of redlatch that listen, by whether they answered.", Label: "answered"}
-	if l.Asked {
-		f.Samples = append(f.Samples, promtext.Sample{Label: "true", Value: float64(l.Answered)})
+	if listing.Asked {
+		f.Samples = append(f.Samples, promtext.Sample{Label: "true", Value: float64(listing.Answered)})
 	}
-	if l.Silent >= 0 {
-		f.Samples = append(f.Samples, promtext.Sample{Label: "false", Value: float64(l.Silent)})
+	if listing.Silent >= 0 {
+		f.Samples = append(f.Samples, promtext.Sample{Label: "false", Value: float64(listing.Silent)})
 	}
 	return f
 }
 
-func objects(l *Listing) promtext.Family {
+func objects(listing *Listing) promtext.Family {
 	f := promtext.Family{Name: "redlatch_server_objects", Help: "Locks that are held and synchronizers that can be recognized, by their kind.", Label: "kind"}
 	n := map[redlatch.Kind]int{}
-	for i := range l.Locks {
-		if l.Locks[i].Exists {
-			n[l.Locks[i].Kind]++
+	for i := range listing.Locks {
+		if listing.Locks[i].Exists {
+			n[listing.Locks[i].Kind]++
 		}
 	}
 	for _, kind := range storedKinds {
@@ -203,8 +203,8 @@ func objects(l *Listing) promtext.Family {
 }
 
 // byPrefix are the numbers of the groups. Those that only clients know are left out if they were not asked.
-func (m *Metrics) byPrefix(l *Listing) []promtext.Family {
-	groups := m.groups(l)
+func (m *Metrics) byPrefix(listing *Listing) []promtext.Family {
+	groups := m.groups(listing)
 	prefixes := slices.SortedFunc(maps.Keys(groups), cmp.Compare[string])
 	var families []promtext.Family
 	add := func(name, help string, value func(g *group) float64) {
@@ -218,7 +218,7 @@ func (m *Metrics) byPrefix(l *Listing) []promtext.Family {
 		func(g *group) float64 { return float64(g.held) })
 	add("redlatch_server_permits", "Permits of expirable semaphores that are held.",
 		func(g *group) float64 { return float64(g.permits) })
-	if !l.Asked {
+	if !listing.Asked {
 		return families
 	}
 	add("redlatch_server_waiters", "Callers that wait, as far as they are known.",

@@ -10,10 +10,10 @@ import (
 )
 
 // pageOf is what Prometheus reads, without what explains it.
-func pageOf(m *Metrics, hs *Histories, l *Listing) string {
-	hs.Add(l)
+func pageOf(m *Metrics, hs *Histories, listing *Listing) string {
+	hs.Add(listing)
 	var lines []string
-	for line := range strings.Lines(promtext.Page(m.Families(l, 1500*time.Millisecond, hs), "")) {
+	for line := range strings.Lines(promtext.Page(m.Families(listing, 1500*time.Millisecond, hs), "")) {
 		if !strings.HasPrefix(line, "#") {
 			lines = append(lines, strings.TrimPrefix(line, "redlatch_server_"))
 		}
@@ -39,30 +39,30 @@ func lostBy(owner, reason string, ago time.Duration) Claim {
 func TestMetricsAddUpByPrefix(t *testing.T) {
 	t.Parallel()
 	waited, others := int64(2500), 3
-	l := &Listing{At: at(0), Asked: true, Answered: 4, Silent: 1, Deadlocks: make([][]Wait, 2), Locks: []Lock{
+	listing := &Listing{At: at(0), Asked: true, Answered: 4, Silent: 1, Deadlocks: make([][]Wait, 2), Locks: []Lock{
 		{Name: "gate", Kind: "barrier", Exists: true, Queue: []Waiter{{Owner: "a"}, {Owner: "b"}}},
 		{Name: "jobs:1", Kind: "expirable semaphore", Exists: true, Holders: make([]Holder, 5)},
 		{Name: "orders:1", Kind: "read-write lock", Exists: true, Holders: make([]Holder, 2), Who: Who{Waiting: []Claim{{Owner: "c", Told: Told{For: &waited}}}, Others: &others}},
 		heldBy("orders:2", "one"),
 		{Name: "orders:3", Kind: "lock", Who: Who{Lost: []Claim{lostBy("r", "gone", time.Minute), lostBy("r", "gone", time.Minute), lostBy("s", "expired", time.Second)}}},
 	}}
-	l.Locks[3].Exists = true
-	page := pageOf(&Metrics{}, &Histories{Since: at(-30)}, l)
+	listing.Locks[3].Exists = true
+	page := pageOf(&Metrics{}, &Histories{Since: at(-30)}, listing)
 	hasLines(t, page, "up 1", "look_seconds 1.5", "complete 1", `clients{answered="true"} 4`, `clients{answered="false"} 1`, "possible_deadlocks 2",
 		`objects{kind="barrier"} 1`, `objects{kind="lock"} 1`, `objects{kind="latch"} 0`,
 		`held{prefix=""} 0`, `held{prefix="orders"} 3`, `permits{prefix="jobs"} 5`, `permits{prefix="orders"} 0`,
 		`waiters{prefix=""} 2`, `waiters{prefix="orders"} 4`, `longest_wait_seconds{prefix="orders"} 2.5`, `oldest_hold_seconds{prefix="orders"} 1.5`,
 		`lost_within_an_hour{prefix="orders"} 2`, `lost_total{reason="expired"} 1`, `lost_total{reason="gone"} 0`) // before it began to count
 
-	l.Asked, l.Silent, l.Problem = false, -1, "refused"
-	page = pageOf(&Metrics{}, &Histories{}, l)
+	listing.Asked, listing.Silent, listing.Problem = false, -1, "refused"
+	page = pageOf(&Metrics{}, &Histories{}, listing)
 	hasLines(t, page, "up 1", "complete 0", `held{prefix="orders"} 3`)
 	for _, unknown := range []string{"clients", "waiters", "seconds{", "within_an_hour", "deadlocks"} {
 		if strings.Contains(page, unknown) {
 			t.Errorf("it says something of %s, and nobody was asked:\n%s", unknown, page)
 		}
 	}
-	page = pageOf(&Metrics{Prefixes: []string{"orders:", "orders:2", "stock\xff"}}, &Histories{}, l)
+	page = pageOf(&Metrics{Prefixes: []string{"orders:", "orders:2", "stock\xff"}}, &Histories{}, listing)
 	hasLines(t, page, `held{prefix="orders:"} 2`, `held{prefix="orders:2"} 1`, `held{prefix="other"} 0`, `permits{prefix="other"} 5`, `held{prefix="stock`+"\uFFFD"+`"} 0`)
 }
 
@@ -102,11 +102,11 @@ func TestPrefixesThatComeAndGoAreBounded(t *testing.T) {
 	var hs Histories
 	ever := map[string]bool{}
 	for look := range 50 {
-		l := &Listing{At: at(look), Asked: true}
+		listing := &Listing{At: at(look), Asked: true}
 		for i := range mostGroups {
-			l.Locks = append(l.Locks, heldBy(fmt.Sprintf("%d-%d:x", look, i), "one"))
+			listing.Locks = append(listing.Locks, heldBy(fmt.Sprintf("%d-%d:x", look, i), "one"))
 		}
-		for line := range strings.Lines(pageOf(&m, &hs, l)) {
+		for line := range strings.Lines(pageOf(&m, &hs, listing)) {
 			if series, _, _ := strings.Cut(line, " "); strings.HasPrefix(line, "held{") {
 				ever[series] = true
 			}
@@ -122,14 +122,14 @@ func TestLossesAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	hs := Histories{Since: at(0)}
 	lose := func(second, from, to int, reason string) {
-		l := &Listing{At: at(second), Asked: true}
+		listing := &Listing{At: at(second), Asked: true}
 		for i := range mostNames + 10 { // more than have histories
-			l.Locks = append(l.Locks, Lock{Name: fmt.Sprint("n", i)})
+			listing.Locks = append(listing.Locks, Lock{Name: fmt.Sprint("n", i)})
 		}
 		for i := from; i < to; i++ {
-			l.Locks[mostNames+5].Lost = append(l.Locks[mostNames+5].Lost, lostBy(fmt.Sprint(i), reason, 0))
+			listing.Locks[mostNames+5].Lost = append(listing.Locks[mostNames+5].Lost, lostBy(fmt.Sprint(i), reason, 0))
 		}
-		hs.Add(l)
+		hs.Add(listing)
 	}
 	lose(1, 0, 10, "gone")
 	lose(2, 0, 12, "gone")

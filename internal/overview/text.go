@@ -35,7 +35,7 @@ func TTLText(ms int64) string {
 }
 
 // LeaseText shows for how long a holder has what it has.
-func (t *Told) LeaseText(ms int64) string { return leaseText(ms, t.IsRenewed()) }
+func (all *Told) LeaseText(ms int64) string { return leaseText(ms, all.IsRenewed()) }
 
 // LeaseText shows for how long the lock is held.
 func (l *Lock) LeaseText() string {
@@ -51,20 +51,20 @@ func leaseText(ms int64, renewed bool) string {
 }
 
 // IsRenewed says whether the client renews it, by its own word.
-func (t *Told) IsRenewed() bool { return t.Renewed != nil && *t.Renewed }
+func (all *Told) IsRenewed() bool { return all.Renewed != nil && *all.Renewed }
 
 // ForText shows for how long it has been so, "-" if that is not known.
-func (t *Told) ForText() string {
-	if t.For == nil {
+func (all *Told) ForText() string {
+	if all.For == nil {
 		return "-"
 	}
-	return TTLText(*t.For)
+	return TTLText(*all.For)
 }
 
 // ByText says who it is: by its own word, else by the library that its owner id tells.
-func (t *Told) ByText(client string, redlatch bool) string {
-	by := cmp.Or(t.By, library(client, redlatch))
-	if t.Answered != nil && !*t.Answered {
+func (all *Told) ByText(client string, redlatch bool) string {
+	by := cmp.Or(all.By, library(client, redlatch))
+	if all.Answered != nil && !*all.Answered {
 		by += " (no answer)"
 	}
 	return by
@@ -181,11 +181,11 @@ func SpanText(d time.Duration) string {
 }
 
 // since is for how long it has been so; 0 if that is not known.
-func (t *Told) since() time.Duration {
-	if t.For == nil {
+func (all *Told) since() time.Duration {
+	if all.For == nil {
 		return 0
 	}
-	return time.Duration(*t.For) * time.Millisecond
+	return time.Duration(*all.For) * time.Millisecond
 }
 
 // HoldersText says who holds the lock; empty if nobody does. Of many it names the first.

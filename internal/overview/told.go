@@ -220,25 +220,25 @@ func (t *told) addSaid(to *Told, client, name string, about func(clientClaim) bo
 
 // add adds a claim to those on the same hold, of which the oldest comes first. The hold
 // is renewed if any of them is, and has the note of the last one that has any.
-func (t *Told) add(c clientClaim) {
-	if t.For == nil && c.For >= 0 {
+func (all *Told) add(c clientClaim) {
+	if all.For == nil && c.For >= 0 {
 		ms := c.For.Milliseconds()
-		t.For, t.Site = &ms, c.Site
+		all.For, all.Site = &ms, c.Site
 	}
 	if !c.waits && c.Reason == "" {
-		renewed := c.Renewed || t.IsRenewed()
-		t.Renewed, t.Note = &renewed, cmp.Or(c.Note, t.Note)
+		renewed := c.Renewed || all.IsRenewed()
+		all.Renewed, all.Note = &renewed, cmp.Or(c.Note, all.Note)
 	}
 }
 
 // introduce adds who a client is.
-func (t *Told) introduce(who *admin.Participant) {
+func (all *Told) introduce(who *admin.Participant) {
 	if id := who.Identity; id.String() != "" {
-		t.By = id.String()
-		t.Identity = &Identity{Name: id.Name, Program: id.Program, Host: id.Host, PID: id.PID, Labels: id.Labels}
+		all.By = id.String()
+		all.Identity = &Identity{Name: id.Name, Program: id.Program, Host: id.Host, PID: id.PID, Labels: id.Labels}
 	}
 	if who.Redlatch {
-		t.Answered = &who.Answered
+		all.Answered = &who.Answered
 	}
 }
 

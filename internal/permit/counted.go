@@ -106,8 +106,8 @@ func (s *Counted) Available(ctx context.Context) (int, error) {
 	if s.all.Server.Left() {
 		return 0, request.ErrClosed
 	}
-	o := s.all.Server.Question(lua.SemaphoreRead, s.keys)
-	reply, err := o.Run(ctx)
+	call := s.all.Server.Question(lua.SemaphoreRead, s.keys)
+	reply, err := call.Run(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -107,14 +107,14 @@ func (q *countedQueue) send(x *exchange) {
 	for _, n := range x.wants {
 		args = append(args, strconv.Itoa(n))
 	}
-	o := q.session.Call(lua.SemaphoreExchange, q.sem.keys, args)
-	o.Refusals, o.Acks = &q.Refusals, q.Server.Acks.Holds
+	call := q.session.Call(lua.SemaphoreExchange, q.sem.keys, args)
+	call.Refusals, call.Acks = &q.Refusals, q.Server.Acks.Holds
 	if x.hand.n > 0 {
 		q.news.Expect()
 	}
 	var answer int64
 	var err error
-	q.session.Deliver(&o, false, func(a int64, e error) {
+	q.session.Deliver(&call, false, func(a int64, e error) {
 		if answer, err = a, e; e != nil && driver.Failure(e).Permanent() {
 			q.Lock()
 			defer q.Unlock()
@@ -122,7 +122,7 @@ func (q *countedQueue) send(x *exchange) {
 		}
 	})
 	if answer > int64(len(x.wants)) || answer < unset || answer == unset && x.hand.n > 0 {
-		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", q.sem.Name(), o.Script.Name(), answer, len(x.wants))
+		err = fmt.Errorf("redlatch: semaphore %q: %s answered %d to %d callers", q.sem.Name(), call.Script.Name(), answer, len(x.wants))
 	}
 	if x.hand.n > 0 {
 		q.news.Answered(err == nil)
@@ -135,9 +135,9 @@ func (q *countedQueue) send(x *exchange) {
 		q.setUp()
 		return
 	}
-	short := o.Doubt(answer > 0)
+	short := call.Doubt(answer > 0)
 	if x.hand.n > 0 && (answer <= 0 || short != nil) {
-		o.Unacked() // what was given back counts
+		call.Unacked() // what was given back counts
 	}
 	if q.answered(x, int(answer), short) {
 		q.listen()
@@ -160,10 +160,10 @@ func (q *countedQueue) setUp() {
 		q.Sleep(rest, nil)
 	}
 	for n := q.brought(); n > 0; n = q.brought() {
-		o := q.session.Call(lua.SemaphoreSet, q.sem.keys, []string{q.sem.channel, strconv.Itoa(n), wire.MillisUp(0)})
-		o.Refusals, o.Acks = &q.Refusals, server.Acks.Holds
+		call := q.session.Call(lua.SemaphoreSet, q.sem.keys, []string{q.sem.channel, strconv.Itoa(n), wire.MillisUp(0)})
+		call.Refusals, call.Acks = &q.Refusals, server.Acks.Holds
 		var err error
-		q.session.Deliver(&o, false, func(_ int64, e error) {
+		q.session.Deliver(&call, false, func(_ int64, e error) {
 			if err = e; e == nil || request.Outlasted(e) {
 				return // of an outage each of those who wait sees for itself how long it lasts
 			}
@@ -176,7 +176,7 @@ func (q *countedQueue) setUp() {
 			}
 		})
 		if err == nil {
-			o.Unacked()
+			call.Unacked()
 			q.Lock()
 			q.rest = longer(q.rest)
 			q.Unlock()

@@ -173,9 +173,9 @@ func (s *Expirable) send(ctx context.Context, x request.Count) (int64, error) {
 
 // Count asks how many permits are free and how many are given.
 func (s *Expirable) Count(ctx context.Context) (free, given int, err error) {
-	o := s.all.Server.Question(lua.ExpirableCount, s.keys)
-	o.Args = []string{s.channel}
-	reply, err := o.Run(ctx)
+	call := s.all.Server.Question(lua.ExpirableCount, s.keys)
+	call.Args = []string{s.channel}
+	reply, err := call.Run(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -197,8 +197,8 @@ func (s *Expirable) release(ids []string) request.Call {
 // says that a late request may still create them.
 func (s *Expirable) discard(ids []string, uncertain bool) {
 	s.all.Server.Go(func() {
-		o := s.release(ids)
-		if _, err := o.Run(context.Background()); err != nil || uncertain {
+		call := s.release(ids)
+		if _, err := call.Run(context.Background()); err != nil || uncertain {
 			s.reap(ids, err)
 		}
 	})
@@ -209,9 +209,9 @@ func (s *Expirable) discard(ids []string, uncertain bool) {
 func (s *Expirable) reap(ids []string, failed error) {
 	orphans := &s.all.Server.Orphans
 	orphans.Add(ids[0], 0, failed, func() {
-		o := s.release(ids)
-		o.Single = true
-		_, err := o.Run(context.Background())
+		call := s.release(ids)
+		call.Single = true
+		_, err := call.Run(context.Background())
 		orphans.Answered(ids[0], err)
 	})
 }

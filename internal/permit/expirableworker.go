@@ -48,17 +48,17 @@ func (q *expirableQueue) work() {
 		if batch == nil {
 			return
 		}
-		o := q.request(batch)
-		reply, err := o.Run(context.WithoutCancel(batch[0].Ctx))
-		short := o.Doubt(err == nil && request.First(reply).Int > 0)
+		call := q.request(batch)
+		reply, err := call.Run(context.WithoutCancel(batch[0].Ctx))
+		short := call.Doubt(err == nil && request.First(reply).Int > 0)
 		if err != nil {
-			q.failed(batch, &o, err)
+			q.failed(batch, &call, err)
 			pause = longer(pause)
 			q.Sleep(pause/2+rand.N(pause/2), nil) //nolint:gosec // jitter
 			continue
 		}
 		pause = 0
-		if wait := q.answered(batch, &o, reply, short); wait != 0 {
+		if wait := q.answered(batch, &call, reply, short); wait != 0 {
 			server.Listen(&q.news, q.sem.channel, nil, nil)
 			q.sleep(wait)
 		}
@@ -127,15 +127,15 @@ func (q *expirableQueue) request(batch []*expirableWaiter) request.Call {
 }
 
 // failed notes that a request brought no answer, or none that helps.
-func (q *expirableQueue) failed(batch []*expirableWaiter, o *request.Call, err error) {
+func (q *expirableQueue) failed(batch []*expirableWaiter, call *request.Call, err error) {
 	q.Lock()
 	defer q.Unlock()
 	for _, w := range batch {
 		w.Want.asked = false
-		w.Want.uncertain = w.Want.uncertain || o.Uncertain(err) || o.Left
+		w.Want.uncertain = w.Want.uncertain || call.Uncertain(err) || call.Left
 	}
 	q.discardLocked(batch)
-	if !o.Left && driver.Failure(err).Permanent() {
+	if !call.Left && driver.Failure(err).Permanent() {
 		q.tellAllLocked(err)
 	}
 }
@@ -152,7 +152,7 @@ func (q *expirableQueue) discardLocked(batch []*expirableWaiter) {
 // answered deals with the server's answer, and returns for how long to sleep; 0 if
 // there is more to ask for at once. short, if it is not nil, says why what was given
 // does not count.
-func (q *expirableQueue) answered(batch []*expirableWaiter, o *request.Call, reply driver.Reply, short error) time.Duration {
+func (q *expirableQueue) answered(batch []*expirableWaiter, call *request.Call, reply driver.Reply, short error) time.Duration {
 	q.Lock()
 	defer q.Unlock()
 	for _, w := range batch {
@@ -173,7 +173,7 @@ func (q *expirableQueue) answered(batch []*expirableWaiter, o *request.Call, rep
 	got := 0
 	for _, w := range batch[:given] {
 		got += len(w.Want.ids)
-		w.Want.sent = o.Sent
+		w.Want.sent = call.Sent
 		if short != nil {
 			w.Want.uncertain = true // the server may forget them
 		}

@@ -58,13 +58,13 @@ func (s *Expirable) giveUp(ctx context.Context, ps []*Permit) error {
 // sendRelease sends the ids of permits that their holder has ended, and says how many of them were gone.
 func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit) (gone int, err error) {
 	all := s.all
-	o := s.release(idsOf(ps))
-	o.Lease, o.Acks = ps[0].lease.Length, all.Server.Acks.Holds
+	call := s.release(idsOf(ps))
+	call.Lease, call.Acks = ps[0].lease.Length, all.Server.Acks.Holds
 	q, own, foreign := all.expirable.releasing(s)
-	o.Args[1] = own
-	reply, err := o.Run(ctx)
-	if o.Left && ctx.Err() != nil {
-		rest := o
+	call.Args[1] = own
+	reply, err := call.Run(ctx)
+	if call.Left && ctx.Err() != nil {
+		rest := call
 		all.Server.Go(func() {
 			reply, err := rest.Finish()
 			_, _ = released(s, &rest, ps, reply, err)
@@ -72,12 +72,12 @@ func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit) (gone int, er
 		})
 		return 0, err
 	}
-	all.expirable.released(q, reply, foreign, o.Sent)
-	return released(s, &o, ps, reply, err)
+	all.expirable.released(q, reply, foreign, call.Sent)
+	return released(s, &call, ps, reply, err)
 }
 
 // released judges the server's answer to the release.
-func released(s *Expirable, o *request.Call, ps []*Permit, reply driver.Reply, failed error) (gone int, err error) {
+func released(s *Expirable, call *request.Call, ps []*Permit, reply driver.Reply, failed error) (gone int, err error) {
 	first, live := ps[0], min(max(int(request.First(reply).Int), 0), len(ps)) // whatever a proxy makes of the answer
 	id := ""
 	if len(ps) == 1 {
@@ -87,7 +87,7 @@ func released(s *Expirable, o *request.Call, ps []*Permit, reply driver.Reply, f
 	case failed != nil:
 		err = failed
 		s.all.Events.ReleaseFailed(s.Name(), id, err)
-	case live < len(ps) && (live > 0 || !o.Unknown || first.lease.Left(time.Now()) <= 0):
+	case live < len(ps) && (live > 0 || !call.Unknown || first.lease.Left(time.Now()) <= 0):
 		// If an attempt went unanswered and none is left it was that one which released them,
 		// provided that they were still ours then.
 		gone = len(ps) - live
@@ -96,7 +96,7 @@ func released(s *Expirable, o *request.Call, ps []*Permit, reply driver.Reply, f
 		}
 		err = s.all.Errors.Lost(s.Name(), id, holdctx.Gone, first.lease.Confirmed())
 	default:
-		o.Unacked()
+		call.Unacked()
 	}
 	if first.uncertain || failed != nil {
 		s.reap(idsOf(ps), failed)

@@ -125,9 +125,9 @@ const gone = -2 * time.Millisecond
 
 // left returns for how long permits are given, -1 or gone.
 func (s *Expirable) left(ctx context.Context, ids []string) ([]time.Duration, error) {
-	o := s.all.Server.Question(lua.ExpirableLeft, s.keys[1:])
-	o.Args = ids
-	reply, err := o.Run(ctx)
+	call := s.all.Server.Question(lua.ExpirableLeft, s.keys[1:])
+	call.Args = ids
+	reply, err := call.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -147,10 +147,10 @@ func (s *Expirable) left(ctx context.Context, ids []string) ([]time.Duration, er
 // and when the request was sent that learnt it.
 func (s *Expirable) raise(ctx context.Context, id string, d time.Duration) (live bool, sent time.Time, err error) {
 	server := s.all.Server
-	o := request.Call{
+	call := request.Call{
 		Server: server, Script: lua.ExpirableRenew, Keys: s.keys[1:], Args: []string{id, s.all.leaseMs(d)},
 		Lease: d, Stop: server.Quit, Acks: server.Acks.Renews, Key: s.Key,
 	}
-	live, err = o.Extend(ctx)
-	return live, o.Sent, err
+	live, err = call.Extend(ctx)
+	return live, call.Sent, err
 }

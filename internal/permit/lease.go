@@ -26,12 +26,12 @@ func (all *Semaphores) renew(batch []*renew.Lease) {
 		args = append(args, p.id, all.leaseMs(l.Ask))
 	}
 	server := all.Server
-	o := request.Call{
+	call := request.Call{
 		Server: server, Script: lua.ExpirableRenew, Keys: keys, Args: args, Lease: bound,
 		Acks: server.Acks.Renews && prolongs,
 		Key:  batch[0].Holder.(*Permit).sem.Key, //nolint:forcetypeassert // as above
 	}
-	if o.Renew(batch) {
+	if call.Renew(batch) {
 		request.AtATime(len(batch), func(i int) bool { all.renew(batch[i : i+1]); return true })
 	}
 }

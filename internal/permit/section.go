@@ -61,21 +61,21 @@ func (x *Section) Release(ctx context.Context) error {
 	return nil
 }
 
-func (all *sections) add(n int) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.pending.Add(n)
+func (ss *sections) add(n int) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.pending.Add(n)
 }
 
-func (all *sections) count() int {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.pending.Count()
+func (ss *sections) count() int {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.pending.Count()
 }
 
 // none returns a channel that is closed as soon as there is no section.
-func (all *sections) none() <-chan struct{} {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.pending.None()
+func (ss *sections) none() <-chan struct{} {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.pending.None()
 }

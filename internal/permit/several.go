@@ -24,27 +24,27 @@ type Several struct {
 func Together(ps []*Permit) *Several { return &Several{ps: ps} }
 
 // Permits returns them.
-func (s *Several) Permits() []*Permit { return s.ps }
+func (several *Several) Permits() []*Permit { return several.ps }
 
 // Name returns the semaphore's name.
-func (s *Several) Name() string { return s.ps[0].Name() }
+func (several *Several) Name() string { return several.ps[0].Name() }
 
 // Kept says whether the watchdog keeps the permits.
-func (s *Several) Kept() bool { return s.ps[0].Kept() }
+func (several *Several) Kept() bool { return several.ps[0].Kept() }
 
 // Err looks at the clock itself.
-func (s *Several) Err() error {
-	for _, p := range s.ps {
+func (several *Several) Err() error {
+	for _, p := range several.ps {
 		if err := p.Err(); err != nil {
-			return s.state.Finish(err)
+			return several.state.Finish(err)
 		}
 	}
 	return nil
 }
 
 // Expires returns until when all can be trusted: the zero Time if one is over.
-func (s *Several) Expires() (first time.Time) {
-	for _, p := range s.ps {
+func (several *Several) Expires() (first time.Time) {
+	for _, p := range several.ps {
 		switch end := p.Expires(); {
 		case end.IsZero():
 			return end
@@ -56,30 +56,30 @@ func (s *Several) Expires() (first time.Time) {
 }
 
 // End returns the context that ends with the first permit that does.
-func (s *Several) End() context.Context {
-	s.watch.Do(func() {
-		s.state.Under(s.ps[0].End())
-		for _, p := range s.ps {
+func (several *Several) End() context.Context {
+	several.watch.Do(func() {
+		several.state.Under(several.ps[0].End())
+		for _, p := range several.ps {
 			end := p.End()
 			if end.Err() != nil { // at once, not when a goroutine has run
-				s.state.CutContext(context.Cause(end))
+				several.state.CutContext(context.Cause(end))
 				break
 			}
-			context.AfterFunc(end, func() { s.state.CutContext(context.Cause(end)) })
+			context.AfterFunc(end, func() { several.state.CutContext(context.Cause(end)) })
 		}
 	})
-	return s.state.End()
+	return several.state.End()
 }
 
 // Value implements holdctx.Held.
-func (s *Several) Value(key any) any {
+func (several *Several) Value(key any) any {
 	switch key.(type) {
 	case *holdctx.Owners, holdctx.Doubt: // what a permit answers
 	default:
 		return nil // at once: it may be asked for any key of anybody, and there may be many permits
 	}
 	var answer any
-	for _, p := range s.ps {
+	for _, p := range several.ps {
 		if v := p.Value(key); answer == nil || v == true {
 			answer = v
 		}
@@ -90,15 +90,15 @@ func (s *Several) Value(key any) any {
 // Release ends all permits at once, then they are free for whoever waits. What was lost is told once, and a permit that
 // was released by itself before counts as released. Whoever has the id of a permit that was detached may have released
 // it, or not: so each of those has a request of its own.
-func (s *Several) Release(ctx context.Context) error {
-	_ = s.Err() // what was lost is over for that reason
-	if first, why := s.state.LetGo(); !first {
+func (several *Several) Release(ctx context.Context) error {
+	_ = several.Err() // what was lost is over for that reason
+	if first, why := several.state.LetGo(); !first {
 		return why
 	}
-	sem, live := s.ps[0].sem, &s.ps[0].sem.all.live
+	sem, live := several.ps[0].sem, &several.ps[0].sem.all.live
 	live.releasing(1)
 	defer live.releasing(-1)
-	ours, apart, over := s.letGo()
+	ours, apart, over := several.letGo()
 	errs := make([]error, 1+len(apart))
 	request.AtATime(len(errs), func(i int) bool {
 		switch {
@@ -117,9 +117,9 @@ func (s *Several) Release(ctx context.Context) error {
 
 // letGo ends all permits for their holder. It returns those to be released, those of them that had been detached apart,
 // and why others were over, unless they had been released: if some were lost, how the first of them was.
-func (s *Several) letGo() (ours, apart []*Permit, over error) {
+func (several *Several) letGo() (ours, apart []*Permit, over error) {
 	var lapsed []string
-	for _, p := range s.ps {
+	for _, p := range several.ps {
 		e := p.letGo()
 		switch {
 		case e.live && e.detached:
@@ -135,26 +135,26 @@ func (s *Several) letGo() (ours, apart []*Permit, over error) {
 		}
 	}
 	if len(lapsed) > 0 {
-		s.ps[0].sem.discard(lapsed, s.ps[0].uncertain) // until now their time was their holder's
+		several.ps[0].sem.discard(lapsed, several.ps[0].uncertain) // until now their time was their holder's
 	}
 	return ours, apart, over
 }
 
 // Extend raises the leases of all permits.
-func (s *Several) Extend(ctx context.Context, d time.Duration) error {
-	if err := s.Err(); err != nil {
+func (several *Several) Extend(ctx context.Context, d time.Duration) error {
+	if err := several.Err(); err != nil {
 		return err
 	}
-	return s.each(func(p *Permit) error { return p.Extend(ctx, d) })
+	return several.each(func(p *Permit) error { return p.Extend(ctx, d) })
 }
 
 // SetNote says what all permits are for, from now on, but for those that have been detached. It fails if all have.
-func (s *Several) SetNote(text string) error {
-	if err := s.Err(); err != nil {
+func (several *Several) SetNote(text string) error {
+	if err := several.Err(); err != nil {
 		return err
 	}
 	apart := 0
-	for _, p := range s.ps {
+	for _, p := range several.ps {
 		switch err := p.SetNote(text); {
 		case errors.Is(err, holdctx.ErrDetached):
 			apart++
@@ -162,21 +162,21 @@ func (s *Several) SetNote(text string) error {
 			return err
 		}
 	}
-	if apart == len(s.ps) {
+	if apart == len(several.ps) {
 		return holdctx.ErrDetached
 	}
 	return nil
 }
 
 // each calls f for all permits, and joins the errors.
-func (s *Several) each(f func(p *Permit) error) error {
-	errs := make([]error, len(s.ps))
-	request.AtATime(len(s.ps), func(i int) bool {
-		errs[i] = f(s.ps[i])
+func (several *Several) each(f func(p *Permit) error) error {
+	errs := make([]error, len(several.ps))
+	request.AtATime(len(several.ps), func(i int) bool {
+		errs[i] = f(several.ps[i])
 		return true
 	})
 	return errors.Join(errs...)
 }
 
 // Dropped notes that their user lost the permits.
-func (s *Several) Dropped() { dropped(s.ps) }
+func (several *Several) Dropped() { dropped(several.ps) }

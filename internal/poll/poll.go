@@ -89,8 +89,8 @@ func (p *poll) work() {
 			return
 		}
 		q := batch[0].Want
-		o := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: nobody, Refusals: &p.Refusals}
-		reply, err := o.Run(context.WithoutCancel(batch[0].Ctx))
+		call := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: nobody, Refusals: &p.Refusals}
+		reply, err := call.Run(context.WithoutCancel(batch[0].Ctx))
 		over := false
 		switch {
 		case err == nil:

@@ -7,26 +7,26 @@ type Pending struct {
 }
 
 // Add counts so many more, or fewer.
-func (p *Pending) Add(n int) {
-	p.n += n
-	if p.n == 0 && p.none != nil {
-		close(p.none)
-		p.none = nil
+func (pending *Pending) Add(n int) {
+	pending.n += n
+	if pending.n == 0 && pending.none != nil {
+		close(pending.none)
+		pending.none = nil
 	}
 }
 
 // Count returns how many are pending.
-func (p *Pending) Count() int { return p.n }
+func (pending *Pending) Count() int { return pending.n }
 
 // None returns a channel that is closed as soon as nothing is pending.
-func (p *Pending) None() <-chan struct{} {
-	if p.n == 0 {
+func (pending *Pending) None() <-chan struct{} {
+	if pending.n == 0 {
 		none := make(chan struct{})
 		close(none)
 		return none
 	}
-	if p.none == nil {
-		p.none = make(chan struct{})
+	if pending.none == nil {
+		pending.none = make(chan struct{})
 	}
-	return p.none
+	return pending.none
 }

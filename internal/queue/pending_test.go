@@ -3,7 +3,7 @@ package queue
 import "testing"
 
 func TestPendingIsNoneAtOnceOrWhenTheLastIsOver(t *testing.T) {
-	var p Pending
+	var pending Pending
 	isNone := func(c <-chan struct{}) bool {
 		select {
 		case <-c:
@@ -12,21 +12,21 @@ func TestPendingIsNoneAtOnceOrWhenTheLastIsOver(t *testing.T) {
 			return false
 		}
 	}
-	if !isNone(p.None()) {
+	if !isNone(pending.None()) {
 		t.Error("nothing is pending, and that is not told")
 	}
-	p.Add(2)
-	one, other := p.None(), p.None()
-	p.Add(-1)
+	pending.Add(2)
+	one, other := pending.None(), pending.None()
+	pending.Add(-1)
 	if isNone(one) {
 		t.Error("one is still pending")
 	}
-	p.Add(-1)
-	if !isNone(one) || !isNone(other) || !isNone(p.None()) {
+	pending.Add(-1)
+	if !isNone(one) || !isNone(other) || !isNone(pending.None()) {
 		t.Error("nothing is pending any longer, and not all are told")
 	}
-	p.Add(1)
-	if !isNone(one) || isNone(p.None()) {
+	pending.Add(1)
+	if !isNone(one) || isNone(pending.None()) {
 		t.Error("what comes later is not waited for by those who waited before")
 	}
 }

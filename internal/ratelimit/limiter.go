@@ -133,6 +133,6 @@ func (l *Limiter) Rate(ctx context.Context) (inspect.Rate, error) {
 
 // ask sends what changes nothing.
 func (l *Limiter) ask(ctx context.Context, script *script.Script, keys []string) (driver.Reply, error) {
-	o := l.queues.Server.Question(script, keys)
-	return o.Run(ctx)
+	call := l.queues.Server.Question(script, keys)
+	return call.Run(ctx)
 }

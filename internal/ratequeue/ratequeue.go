@@ -248,16 +248,16 @@ func (q *rateQueue) ask(first []*waiter) (pause time.Duration) {
 	for _, w := range first {
 		args = append(args, strconv.Itoa(w.Want.N))
 	}
-	o := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.Keys, Args: args, Lease: server.Length, Stop: server.Over, Refusals: &q.Refusals}
+	call := request.Call{Server: server, Script: lua.RateLimiterTake, Keys: q.Keys, Args: args, Lease: server.Length, Stop: server.Over, Refusals: &q.Refusals}
 	for {
-		reply, err := o.Run(context.Background())
+		reply, err := call.Run(context.Background())
 		if err == nil {
-			return q.answered(reply, o.Sent, id, first)
+			return q.answered(reply, call.Sent, id, first)
 		}
 		if !request.Outlasted(err) {
 			q.tellAll(err)
 		}
-		if !o.Unknown || server.Closed() || !o.Again(err) {
+		if !call.Unknown || server.Closed() || !call.Again(err) {
 			return 0
 		}
 	}
@@ -302,14 +302,14 @@ func (q *rateQueue) answered(reply driver.Reply, sent time.Time, id string, firs
 // attempt may last: the server may be silent.
 func (q *rateQueue) giveBack(id string, given, back int) {
 	server := q.qs.Server
-	o := request.Call{
+	call := request.Call{
 		Server: server, Script: lua.RateLimiterUndo, Keys: q.Keys, Lease: server.Length, Stop: server.Over,
 		Until: time.Now().Add(request.AttemptTimeout(server.Length)),
 		Args:  []string{id, recordID(), strconv.Itoa(given), strconv.Itoa(back)},
 	}
-	_, err := o.Run(context.Background())
-	if o.Left && !errors.Is(err, request.ErrClosed) {
-		server.Go(func() { _, _ = o.Finish() }) // or they are free when the interval is over
+	_, err := call.Run(context.Background())
+	if call.Left && !errors.Is(err, request.ErrClosed) {
+		server.Go(func() { _, _ = call.Finish() }) // or they are free when the interval is over
 	}
 }
 

@@ -71,10 +71,10 @@ func (k *Acks) start(s *Server) error {
 
 // timeout is how long replicas have: half of the time that is left to the attempt
 // and to its caller, who is to learn how it ended.
-func (k *Acks) timeout(ctx context.Context, o *Call) time.Duration {
-	d := min(k.server.AckTimeout, AttemptTimeout(o.Lease)/2)
-	if !o.Until.IsZero() {
-		d = min(d, time.Until(o.Until)/2)
+func (k *Acks) timeout(ctx context.Context, call *Call) time.Duration {
+	d := min(k.server.AckTimeout, AttemptTimeout(call.Lease)/2)
+	if !call.Until.IsZero() {
+		d = min(d, time.Until(call.Until)/2)
 	}
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)/2)
@@ -123,21 +123,21 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout
 
 // Doubt returns why what the server has granted does not count: too few replicas
 // know of it. A request that was granted nothing leaves nothing to doubt.
-func (o *Call) Doubt(granted bool) error {
+func (call *Call) Doubt(granted bool) error {
 	switch {
-	case !granted || o.Short == nil:
+	case !granted || call.Short == nil:
 		return nil
-	case o.Server.Acks.policy == BestEffort:
-		o.Unacked()
+	case call.Server.Acks.policy == BestEffort:
+		call.Unacked()
 		return nil
 	}
-	return o.Short
+	return call.Short
 }
 
 // Unacked reports what counts though too few replicas know of it, if it is so.
-func (o *Call) Unacked() {
-	if o.Short != nil {
-		o.Server.Unacknowledged(o.Short)
+func (call *Call) Unacked() {
+	if call.Short != nil {
+		call.Server.Unacknowledged(call.Short)
 	}
 }
 

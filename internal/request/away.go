@@ -20,34 +20,34 @@ type away struct {
 // promptly is how long a prompt answer takes at most. For so long it shows that the node is prompt.
 const promptly = 10 * time.Millisecond
 
-func (x *away) start() { x.first.prev, x.first.next = &x.first, &x.first }
+func (gone *away) start() { gone.first.prev, gone.first.next = &gone.first, &gone.first }
 
-func (x *away) add(b *batch, now time.Time) {
+func (gone *away) add(b *batch, now time.Time) {
 	b.sent = now
-	b.prev, b.next = x.first.prev, &x.first
+	b.prev, b.next = gone.first.prev, &gone.first
 	b.prev.next, b.next.prev = b, b
 }
 
 // remove notes that a batch has ended: with an answer, or because its caller has left the driver, or neither.
-func (x *away) remove(b *batch, heard, left bool) {
+func (gone *away) remove(b *batch, heard, left bool) {
 	b.prev.next, b.next.prev = b.next, b.prev
 	b.prev, b.next = nil, nil
 	now := time.Now()
-	x.heard = time.Time{}
+	gone.heard = time.Time{}
 	if heard && now.Sub(b.sent) <= promptly {
-		x.heard = now
+		gone.heard = now
 	}
 	if left {
-		x.left = now
+		gone.left = now
 	}
 }
 
 // prompt says whether a caller that goes to the driver now is likely to be back before it could want to leave: the latest answer
 // was prompt, none is overdue, and the caller has time for one. Where callers have left before their answers came, others will:
 // a member of a RedLock that is farther away than the majority is left each time.
-func (x *away) prompt(ctx context.Context, now time.Time) bool {
-	overdue := x.first.next != &x.first && now.Sub(x.first.next.sent) > promptly
-	if overdue || now.Sub(x.heard) > promptly || now.Sub(x.left) < quietAfter {
+func (gone *away) prompt(ctx context.Context, now time.Time) bool {
+	overdue := gone.first.next != &gone.first && now.Sub(gone.first.next.sent) > promptly
+	if overdue || now.Sub(gone.heard) > promptly || now.Sub(gone.left) < quietAfter {
 		return false
 	}
 	end, ends := ctx.Deadline()

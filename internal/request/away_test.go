@@ -98,9 +98,9 @@ func TestOnlyThoseInTheDriverAreLateWhenANodeFallsSilent(t *testing.T) {
 					}
 					defer cancel()
 					start := time.Now()
-					o := leaver(c, "hung")
-					if _, err := o.Run(ctx); !errors.Is(err, ctx.Err()) || !o.Left || !o.Unknown && o.Pending == nil {
-						t.Errorf("%v, left %v, unknown %v", err, o.Left, o.Unknown)
+					call := leaver(c, "hung")
+					if _, err := call.Run(ctx); !errors.Is(err, ctx.Err()) || !call.Left || !call.Unknown && call.Pending == nil {
+						t.Errorf("%v, left %v, unknown %v", err, call.Left, call.Unknown)
 					}
 					if took := time.Since(start) - patience; took > late {
 						t.Errorf("%v late, want %v at most", took, late)
@@ -136,14 +136,14 @@ func TestWhereCallersLeaveRequestsAreNotSentTwice(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(time.Millisecond, cancel)
 			time.AfterFunc(5*time.Millisecond, func() { e.resume <- struct{}{} })
-			o := leaver(c, "slow")
-			if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) {
+			call := leaver(c, "slow")
+			if _, err := call.Run(ctx); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
-			if reply, err := o.Outcome(); err != nil || reply.Str != "x" {
+			if reply, err := call.Outcome(); err != nil || reply.Str != "x" {
 				t.Errorf("the outcome is %+v, %v", reply, err)
 			}
-			if o.Unknown {
+			if call.Unknown {
 				unknown++
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -164,12 +164,12 @@ func TestADriverThatFailsWhenItsCallerHasLeftIsBelieved(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Millisecond, cancel)
 		time.AfterFunc(e.traits.Timeout, func() { close(e.resume) })
-		o := leaver(c, "hung")
-		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnavailable) || !errors.Is(err, errBroken) {
+		call := leaver(c, "hung")
+		if _, err := call.Run(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnavailable) || !errors.Is(err, errBroken) {
 			t.Error(err)
 		}
-		if !o.Unknown || o.Pending != nil || e.alone != 2 {
-			t.Errorf("unknown %v, pending %v, %d requests", o.Unknown, o.Pending != nil, e.alone-1)
+		if !call.Unknown || call.Pending != nil || e.alone != 2 {
+			t.Errorf("unknown %v, pending %v, %d requests", call.Unknown, call.Pending != nil, e.alone-1)
 		}
 		if !c.senders.only.quiet {
 			t.Error("that its connection has been given up says nothing of the node")

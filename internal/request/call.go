@@ -49,9 +49,9 @@ type Course struct {
 // commands. Of a script whose keys have another type nothing was done: it looks
 // before it writes. Nor of one that the user may not run or give these keys: that is
 // NOPERM, and ERR for a command inside of it. Nor of one whose keys are elsewhere.
-func (o *Call) Uncertain(err error) bool {
-	if o.Unknown || err == nil {
-		return o.Unknown
+func (call *Call) Uncertain(err error) bool {
+	if call.Unknown || err == nil {
+		return call.Unknown
 	}
 	re := driver.Failure(err)
 	switch re.Code {
@@ -64,89 +64,89 @@ func (o *Call) Uncertain(err error) bool {
 // Run returns the server's answer. It returns early, with an error, when ctx
 // ends, Stop is closed, Until has come, the server answers that trying again is
 // no use, or it has given no useful answer for Config.OutageTimeout: see Look.
-func (o *Call) Run(ctx context.Context) (driver.Reply, error) {
-	if o.Server.messages.decided.Load() != asWritten {
-		if err := o.choose(ctx); err != nil {
+func (call *Call) Run(ctx context.Context) (driver.Reply, error) {
+	if call.Server.messages.decided.Load() != asWritten {
+		if err := call.choose(ctx); err != nil {
 			return driver.Reply{}, err
 		}
 	}
-	return o.Send(ctx)
+	return call.Send(ctx)
 }
 
 // Send is Run for a script as it is.
-func (o *Call) Send(ctx context.Context) (driver.Reply, error) {
-	since := o.Since
+func (call *Call) Send(ctx context.Context) (driver.Reply, error) {
+	since := call.Since
 	var pause time.Duration
 	var elsewhere error // the latest answer that the server is not their primary
 	for {
-		reply, err := o.attempt(ctx)
-		if err == nil && reply.Kind == driver.ReplyString && o.Script.Header().Wants != nil && !slices.Contains(o.Keys, reply.Str) {
-			o.Keys = append(slices.Clip(o.Keys), reply.Str) // only of those does the server say that they may be at another node
+		reply, err := call.attempt(ctx)
+		if err == nil && reply.Kind == driver.ReplyString && call.Script.Header().Wants != nil && !slices.Contains(call.Keys, reply.Str) {
+			call.Keys = append(slices.Clip(call.Keys), reply.Str) // only of those does the server say that they may be at another node
 			continue
 		}
 		if err == nil {
-			o.placed()
-			if o.Refusals != nil && (o.Refusals.last.Load() != nil || o.Refusals.also != nil) {
-				o.Refusals.Over()
+			call.placed()
+			if call.Refusals != nil && (call.Refusals.last.Load() != nil || call.Refusals.also != nil) {
+				call.Refusals.Over()
 			}
 			return reply, nil
 		}
 		if left, ok := err.(leftError); ok { //nolint:errorlint // made right here, never wrapped
-			o.Left = true
-			outage := o.Failed
-			if outage == nil && o.Pending != nil {
-				outage = o.Server.senders.of(o.Keys).late(o.Sent)
+			call.Left = true
+			outage := call.Failed
+			if outage == nil && call.Pending != nil {
+				outage = call.Server.senders.of(call.Keys).late(call.Sent)
 			}
 			return driver.Reply{}, During(outage, left.error)
 		}
 		if since.IsZero() {
-			since = o.Sent
+			since = call.Sent
 		}
-		err, elsewhere = o.misplaced(err, elsewhere)
-		end, err := o.failed(ctx, err, cmp.Or(elsewhere, err), since) // the former says more than that its connection was left
+		err, elsewhere = call.misplaced(err, elsewhere)
+		end, err := call.failed(ctx, err, cmp.Or(elsewhere, err), since) // the former says more than that its connection was left
 		if err != nil {
 			return driver.Reply{}, err
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		d, left := pause/2+rand.N(pause/2), time.Until(end) //nolint:gosec // jitter
-		if err := o.sleep(ctx, min(d, left)); err != nil {
-			o.Left = true
-			return driver.Reply{}, During(o.Failed, err)
+		if err := call.sleep(ctx, min(d, left)); err != nil {
+			call.Left = true
+			return driver.Reply{}, During(call.Failed, err)
 		}
 		if d >= left {
-			return driver.Reply{}, &OutageError{Cause: o.Failed}
+			return driver.Reply{}, &OutageError{Cause: call.Failed}
 		}
-		if o.Retried != nil {
-			o.Retried()
+		if call.Retried != nil {
+			call.Retried()
 		}
 	}
 }
 
 // failed notes that the latest attempt has failed, and what is said of that. It returns until when the call goes on, or why
 // it does not.
-func (o *Call) failed(ctx context.Context, err, says error, since time.Time) (end time.Time, final error) {
+func (call *Call) failed(ctx context.Context, err, says error, since time.Time) (end time.Time, final error) {
 	re := driver.Failure(err)
-	o.Unknown = o.Unknown || re.Outcome == driver.Unknown
-	if o.Refusals == nil {
-		o.Refusals = &Refusals{}
+	call.Unknown = call.Unknown || re.Outcome == driver.Unknown
+	if call.Refusals == nil {
+		call.Refusals = &Refusals{}
 	}
 	if re.Permanent() { // that is an answer
-		o.Refusals.Over()
+		call.Refusals.Over()
 	} else {
-		o.Refusals.Note(says, o.Sent)
+		call.Refusals.Note(says, call.Sent)
 	}
-	if o.Single || re.Permanent() {
-		return end, fmt.Errorf("redlatch: %w", o.named(ctx, err))
+	if call.Single || re.Permanent() {
+		return end, fmt.Errorf("redlatch: %w", call.named(ctx, err))
 	}
 	key := ""
-	if len(o.Keys) > 0 {
-		key = o.Keys[0]
+	if len(call.Keys) > 0 {
+		key = call.Keys[0]
 	}
-	end, outage := o.Server.Look(key, o.Refusals, since, time.Now())
+	end, outage := call.Server.Look(key, call.Refusals, since, time.Now())
 	if outage != nil {
 		return end, &OutageError{Cause: says}
 	}
-	o.Failed = says
+	call.Failed = says
 	return end, nil
 }
 
@@ -193,65 +193,65 @@ var ErrNoAnswer = errors.New("no answer in time")
 // attempt sends the request once. The caller does so itself if that can be, and if few
 // requests are in flight; many go out together. Else a worker does: no driver can be
 // trusted to return in time.
-func (o *Call) attempt(ctx context.Context) (driver.Reply, error) {
+func (call *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	if ctx.Err() != nil {
 		return driver.Reply{}, leftError{ContextError(ctx)}
 	}
-	s := o.Server.senders.of(o.Keys)
-	leaves, quick := ctx.Done() != nil, o.Until.IsZero() && o.Server.Traits.Timeout <= AttemptTimeout(o.Lease)
-	o.Sent = time.Now()
-	if o.inCaller(leaves, quick) && !o.acked() && !closed(o.Stop) {
-		if b := s.enter(ctx, o.Sent); b != nil {
-			return o.direct(ctx, b)
+	out := call.Server.senders.of(call.Keys)
+	leaves, quick := ctx.Done() != nil, call.Until.IsZero() && call.Server.Traits.Timeout <= AttemptTimeout(call.Lease)
+	call.Sent = time.Now()
+	if call.inCaller(leaves, quick) && !call.acked() && !closed(call.Stop) {
+		if b := out.enter(ctx, call.Sent); b != nil {
+			return call.direct(ctx, b)
 		}
 	}
-	a := o.Server.newAttempt(ctx, o)
+	a := call.Server.newAttempt(ctx, call)
 	if quick && !leaves {
-		s.wait(a)
-		return o.answer(a)
+		out.wait(a)
+		return call.answer(a)
 	}
-	limit := AttemptTimeout(o.Lease)
+	limit := AttemptTimeout(call.Lease)
 	var over <-chan time.Time
-	if rest := o.Until.Sub(o.Sent); !o.Until.IsZero() && rest <= limit {
+	if rest := call.Until.Sub(call.Sent); !call.Until.IsZero() && rest <= limit {
 		a.timer.Reset(max(rest, 0))
 		over = a.timer.C
 	} else {
-		a.limit = o.Sent.Add(limit)
+		a.limit = call.Sent.Add(limit)
 	}
-	s.send(a)
+	out.send(a)
 	var end error
 	select {
 	case <-a.done:
 		switch a.ended {
 		case noAnswer:
 			// It goes on, and nobody waits for it.
-			return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: s.missing(limit)}
+			return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: out.missing(limit)}
 		case stopped:
-			o.Pending = a
+			call.Pending = a
 			return driver.Reply{}, leftError{ErrClosed}
 		}
 		if over != nil {
 			a.timer.Stop()
 		}
-		return o.answer(a)
+		return call.answer(a)
 	case <-over:
 		end = ErrWaitOver
 	case <-ctx.Done():
 		end = ContextError(ctx)
 	}
-	s.leave(a)
-	o.Pending = a
+	out.leave(a)
+	call.Pending = a
 	return driver.Reply{}, leftError{end}
 }
 
 // inCaller says whether the caller may be in the driver for as long as that takes. One that may want
 // to leave needs a driver that it can leave. The driver is quick if it returns as soon as an attempt ends.
-func (o *Call) inCaller(leaves, quick bool) bool {
-	traits := &o.Server.Traits
-	if leaves && (o.Single || !traits.Interruptible && !traits.Direct) {
+func (call *Call) inCaller(leaves, quick bool) bool {
+	traits := &call.Server.Traits
+	if leaves && (call.Single || !traits.Interruptible && !traits.Direct) {
 		return false
 	}
-	return quick || o.Patient && o.Until.IsZero() && traits.Timeout <= o.Lease/3
+	return quick || call.Patient && call.Until.IsZero() && traits.Timeout <= call.Lease/3
 }
 
 // closed says whether a channel is: a caller that goes to the driver would not hear of that there.
@@ -266,86 +266,86 @@ func closed(c <-chan struct{}) bool {
 
 // direct takes the request to the driver. If ctx has ended and there is no answer, the caller
 // leaves, and a worker sends the request once more: the driver drops the first answer.
-func (o *Call) direct(ctx context.Context, b *batch) (driver.Reply, error) {
-	o.Short = nil
-	s := b.s
-	reply, err := b.run(ctx, o)
-	if !o.dropped(ctx, err) {
+func (call *Call) direct(ctx context.Context, b *batch) (driver.Reply, error) {
+	call.Short = nil
+	out := b.s
+	reply, err := b.run(ctx, call)
+	if !call.dropped(ctx, err) {
 		return reply, err
 	}
 	if driver.Failure(err).Outcome == driver.Unknown {
-		o.Unknown = true
-		if o.Retried != nil {
-			o.Retried()
+		call.Unknown = true
+		if call.Retried != nil {
+			call.Retried()
 		}
-		o.Pending = o.Server.newAttempt(ctx, o)
-		o.Pending.ended = left
-		s.send(o.Pending)
-	} else if o.Failed == nil {
-		o.Failed = s.late(o.Sent) // there was no connection
+		call.Pending = call.Server.newAttempt(ctx, call)
+		call.Pending.ended = left
+		out.send(call.Pending)
+	} else if call.Failed == nil {
+		call.Failed = out.late(call.Sent) // there was no connection
 	}
 	return driver.Reply{}, leftError{ContextError(ctx)}
 }
 
 // dropped says whether a driver has dropped the answer, because its caller has left.
-func (o *Call) dropped(ctx context.Context, err error) bool {
-	return o.Server.Traits.Interruptible && ctx.Err() != nil && !answered(err)
+func (call *Call) dropped(ctx context.Context, err error) bool {
+	return call.Server.Traits.Interruptible && ctx.Err() != nil && !answered(err)
 }
 
 // acked says whether replicas are to acknowledge the request, on a connection of its own.
-func (o *Call) acked() bool { return o.Acks && !o.Server.Acks.pointless(o.Keys[0]) }
+func (call *Call) acked() bool { return call.Acks && !call.Server.Acks.pointless(call.Keys[0]) }
 
 // answer returns how a has ended, and frees it.
-func (o *Call) answer(a *attempt) (driver.Reply, error) {
+func (call *Call) answer(a *attempt) (driver.Reply, error) {
 	reply, err := a.request.Reply, a.request.Err
-	o.Short = a.short
+	call.Short = a.short
 	a.request, a.ctx, a.stop, a.limit, a.ended = driver.Request{}, nil, nil, time.Time{}, notEarly
 	a.acks, a.key, a.short = 0, "", nil
-	o.Server.attempts.Put(a)
+	call.Server.attempts.Put(a)
 	return reply, err
 }
 
 // sleep waits for d, or for an end of the call.
-func (o *Call) sleep(ctx context.Context, d time.Duration) error {
-	_, err := Pause(ctx, o.Stop, nil, o.Until, d)
+func (call *Call) sleep(ctx context.Context, d time.Duration) error {
+	_, err := Pause(ctx, call.Stop, nil, call.Until, d)
 	return err
 }
 
 // Finish brings a Run that returned early to its end, whoever has left: it
 // waits for the outcome of what is in flight, and goes on.
-func (o *Call) Finish() (driver.Reply, error) {
-	o.Stop, o.Until = o.Server.Over, time.Time{}
-	if o.Pending != nil {
-		reply, err := o.Outcome()
-		if err == nil || o.Single || driver.Failure(err).Permanent() {
+func (call *Call) Finish() (driver.Reply, error) {
+	call.Stop, call.Until = call.Server.Over, time.Time{}
+	if call.Pending != nil {
+		reply, err := call.Outcome()
+		if err == nil || call.Single || driver.Failure(err).Permanent() {
 			return reply, err
 		}
 	}
-	if o.Retried != nil {
-		o.Retried()
+	if call.Retried != nil {
+		call.Retried()
 	}
-	return o.Run(context.Background())
+	return call.Run(context.Background())
 }
 
 // Outcome waits for the attempt that was in flight when Run returned early,
 // and returns what became of it. With nothing in flight it returns an error.
-func (o *Call) Outcome() (driver.Reply, error) {
-	a := o.Pending
+func (call *Call) Outcome() (driver.Reply, error) {
+	a := call.Pending
 	if a == nil {
 		return driver.Reply{}, errNothingPending
 	}
-	o.Pending = nil
-	a.timer.Reset(o.Server.Traits.Timeout + AttemptTimeout(o.Lease))
+	call.Pending = nil
+	a.timer.Reset(call.Server.Traits.Timeout + AttemptTimeout(call.Lease))
 	select {
 	case <-a.done:
 		a.timer.Stop()
-		reply, err := o.answer(a)
+		reply, err := call.answer(a)
 		if err != nil && driver.Failure(err).Outcome == driver.Unknown {
-			o.Unknown = true
+			call.Unknown = true
 		}
 		return reply, err
 	case <-a.timer.C:
-		o.Unknown = true
+		call.Unknown = true
 		return driver.Reply{}, &driver.RunError{Outcome: driver.Unknown, Err: ErrNoAnswer}
 	}
 }

@@ -27,44 +27,44 @@ type failure struct {
 func AllRefusals(all []*Refusals) *Refusals { return &Refusals{also: all} }
 
 // Note notes that an attempt has failed that was sent then.
-func (x *Refusals) Note(err error, sent time.Time) {
-	if x == nil {
+func (refusals *Refusals) Note(err error, sent time.Time) {
+	if refusals == nil {
 		return
 	}
-	if last := x.last.Load(); last != nil {
+	if last := refusals.last.Load(); last != nil {
 		sent = last.since
 	}
-	x.last.Store(&failure{err, sent})
-	for _, other := range x.also {
+	refusals.last.Store(&failure{err, sent})
+	for _, other := range refusals.also {
 		other.Note(err, sent)
 	}
 }
 
 // Over notes that the server has answered.
-func (x *Refusals) Over() {
-	if x == nil {
+func (refusals *Refusals) Over() {
+	if refusals == nil {
 		return
 	}
-	x.last.Store(nil)
-	for _, other := range x.also {
+	refusals.last.Store(nil)
+	for _, other := range refusals.also {
 		other.Over()
 	}
 }
 
 // Why returns why the last attempt has failed; nil: it has not.
-func (x *Refusals) Why() error {
-	_, err := x.failing()
+func (refusals *Refusals) Why() error {
+	_, err := refusals.failing()
 	return err
 }
 
-func (x *Refusals) failing() (since time.Time, why error) {
-	if x == nil {
+func (refusals *Refusals) failing() (since time.Time, why error) {
+	if refusals == nil {
 		return since, nil
 	}
-	if last := x.last.Load(); last != nil {
+	if last := refusals.last.Load(); last != nil {
 		since, why = last.since, last.err
 	}
-	for _, other := range x.also {
+	for _, other := range refusals.also {
 		if before, err := other.failing(); err != nil && (why == nil || before.Before(since)) {
 			since, why = before, err
 		}
@@ -76,9 +76,9 @@ func (x *Refusals) failing() (since time.Time, why error) {
 const soonest = 10 * time.Millisecond
 
 // Look returns when a caller that came at since has to look again, or why it fails now. The key says which server owes it
-// an answer; if it is empty, x alone says whether one is owed. x, which may be nil, is of those that ask for the caller.
-func (s *Server) Look(key string, x *Refusals, since, now time.Time) (again time.Time, err error) {
-	from, why := x.failing()
+// an answer; if it is empty, refusals alone say whether one is owed. They may be nil, and are of those that ask for the caller.
+func (s *Server) Look(key string, refusals *Refusals, since, now time.Time) (again time.Time, err error) {
+	from, why := refusals.failing()
 	if key != "" {
 		if silent, failed := s.senders.at(key).silent(now); !silent.IsZero() && (from.IsZero() || silent.Before(from)) {
 			from = silent
@@ -108,20 +108,20 @@ func (s *Server) Look(key string, x *Refusals, since, now time.Time) (again time
 
 // silent returns since when the node owes an answer, and why a request has failed meanwhile, if one has. The time is zero
 // if it owes none.
-func (s *sender) silent(now time.Time) (since time.Time, why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.asked.IsZero() || s.count == 0 && now.Sub(s.ended) > quietAfter {
+func (out *sender) silent(now time.Time) (since time.Time, why error) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.asked.IsZero() || out.count == 0 && now.Sub(out.ended) > quietAfter {
 		return since, nil
 	}
-	return s.asked, s.why
+	return out.asked, out.why
 }
 
 // NoAnswer returns why the server of this key does not answer: the last request of those that ask for the caller has
 // failed, or the last one to that server, or one has been in flight for so long that the server is not just slow. nil: it
-// does, or has not been asked for a while. x, which may be nil, is as for Look.
-func (s *Server) NoAnswer(key string, x *Refusals) error {
-	if why := x.Why(); why != nil {
+// does, or has not been asked for a while. refusals are as for Look.
+func (s *Server) NoAnswer(key string, refusals *Refusals) error {
+	if why := refusals.Why(); why != nil {
 		return why
 	}
 	node := s.senders.at(key)

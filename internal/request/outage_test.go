@@ -11,23 +11,23 @@ func TestACallersTimeBeginsWhenItComesOrWhenTheServerFallsSilent(t *testing.T) {
 	s := &Server{Options: Options{Outage: 10 * time.Second, Length: 30 * time.Second}}
 	silent, why := time.Now(), errors.New("no memory")
 	for came, want := range map[time.Duration]time.Duration{-time.Hour: 10 * time.Second, 0: 10 * time.Second, 7 * time.Second: 17 * time.Second} {
-		var x Refusals
+		var refusals Refusals
 		since := silent.Add(came)
-		if again, err := s.Look("", &x, since, silent); err != nil || again != silent.Add(s.Outage) {
+		if again, err := s.Look("", &refusals, since, silent); err != nil || again != silent.Add(s.Outage) {
 			t.Errorf("nothing has failed: look again at %v, %v", again, err)
 		}
 		for tries := range 20 { // it does not begin anew with each of them
-			x.Note(why, silent.Add(time.Duration(tries)*time.Second/2))
+			refusals.Note(why, silent.Add(time.Duration(tries)*time.Second/2))
 		}
 		end := silent.Add(want)
-		if again, err := s.Look("", &x, since, end.Add(-time.Millisecond)); err != nil || again != end {
+		if again, err := s.Look("", &refusals, since, end.Add(-time.Millisecond)); err != nil || again != end {
 			t.Errorf("one that came %v after the server had fallen silent looks again at %v, %v; want %v", came, again, err, end)
 		}
-		if _, err := s.Look("", &x, since, end); !errors.Is(err, ErrUnavailable) || !errors.Is(err, why) {
+		if _, err := s.Look("", &refusals, since, end); !errors.Is(err, ErrUnavailable) || !errors.Is(err, why) {
 			t.Errorf("one that came %v after the server had fallen silent: %v", came, err)
 		}
-		x.Over()
-		if _, err := s.Look("", &x, since, end); err != nil {
+		refusals.Over()
+		if _, err := s.Look("", &refusals, since, end); err != nil {
 			t.Errorf("the server has answered: %v", err)
 		}
 	}
@@ -44,15 +44,15 @@ func TestARequestForSeveralIsNotedForEach(t *testing.T) {
 	if since, _ := both.failing(); !since.Equal(now.Add(-time.Minute)) {
 		t.Errorf("what one of them has noted before counts for the request: %v, want a minute before %v", since, now)
 	}
-	for i, x := range []*Refusals{both, &a, &b} {
-		if !errors.Is(x.Why(), why) {
-			t.Errorf("%d: %v", i, x.Why())
+	for i, refusals := range []*Refusals{both, &a, &b} {
+		if !errors.Is(refusals.Why(), why) {
+			t.Errorf("%d: %v", i, refusals.Why())
 		}
 	}
 	both.Over()
-	for i, x := range []*Refusals{both, &a, &b} {
-		if x.Why() != nil {
-			t.Errorf("%d, after the answer: %v", i, x.Why())
+	for i, refusals := range []*Refusals{both, &a, &b} {
+		if refusals.Why() != nil {
+			t.Errorf("%d, after the answer: %v", i, refusals.Why())
 		}
 	}
 }

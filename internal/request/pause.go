@@ -89,15 +89,15 @@ var ErrTooLate = errors.New("the server took longer to answer than the lease can
 
 // Again waits before the next try. It fails if that is hopeless, for the server
 // needs longer to answer than the lease lasts; at once if the caller only tries.
-func (x *Lateness) Again(ctx context.Context, s *Server, once bool, until time.Time) error {
-	if x.since.IsZero() {
-		x.since = time.Now()
+func (late *Lateness) Again(ctx context.Context, s *Server, once bool, until time.Time) error {
+	if late.since.IsZero() {
+		late.since = time.Now()
 	}
-	if once || !s.Patient(x.since) {
+	if once || !s.Patient(late.since) {
 		return &OutageError{Cause: ErrTooLate}
 	}
-	x.pause = min(max(2*x.pause, 5*time.Millisecond), time.Second)
-	_, err := Pause(ctx, s.Done, nil, until, x.pause)
+	late.pause = min(max(2*late.pause, 5*time.Millisecond), time.Second)
+	_, err := Pause(ctx, s.Done, nil, until, late.pause)
 	return err
 }
 

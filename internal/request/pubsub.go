@@ -20,41 +20,41 @@ type messages struct {
 // asWritten is what is decided where scripts are sent as they are written.
 const asWritten = uint32(script.Classic) + 1
 
-func (p *messages) decide(m script.Messages) { p.decided.Store(uint32(m) + 1) }
+func (ms *messages) decide(m script.Messages) { ms.decided.Store(uint32(m) + 1) }
 
 // how returns Classic until something is decided.
-func (p *messages) how() script.Messages { return script.Messages(max(p.decided.Load(), 1) - 1) }
+func (m *messages) how() script.Messages { return script.Messages(max(m.decided.Load(), 1) - 1) }
 
 // SeenByScripts says that all who listen do so at the node that has the channel's
 // slot, where a script sees them.
 func (s *Server) SeenByScripts() bool { return !s.Traits.Cluster || s.messages.how() == script.Sharded }
 
-// choose picks the form of o's script that tells others as this client does. The error
-// is that of a request, and o says how that went.
-func (o *Call) choose(ctx context.Context) error {
-	p := &o.Server.messages
-	if p.decided.Load() == 0 && len(o.Keys) > 0 {
-		if err := o.probe(ctx); err != nil {
+// choose picks the form of the call's script that tells others as this client does. The error
+// is that of a request, and call says how that went.
+func (call *Call) choose(ctx context.Context) error {
+	m := &call.Server.messages
+	if m.decided.Load() == 0 && len(call.Keys) > 0 {
+		if err := call.probe(ctx); err != nil {
 			return err
 		}
 	}
-	o.Script = o.Script.By(p.how())
+	call.Script = call.Script.By(m.how())
 	return nil
 }
 
 // probe asks the server which kind of Pub/Sub scripts can use.
-func (o *Call) probe(ctx context.Context) error {
-	probe := Call{Server: o.Server, Script: lua.PubSubProbe, Keys: o.Keys[:1], Lease: o.Lease, Stop: o.Stop, Until: o.Until, Since: o.Since, Single: o.Single, Refusals: o.Refusals}
+func (call *Call) probe(ctx context.Context) error {
+	probe := Call{Server: call.Server, Script: lua.PubSubProbe, Keys: call.Keys[:1], Lease: call.Lease, Stop: call.Stop, Until: call.Until, Since: call.Since, Single: call.Single, Refusals: call.Refusals}
 	reply, err := probe.Send(ctx)
 	if err != nil {
-		o.Sent, o.Left, o.Failed = probe.Sent, probe.Left, probe.Failed
+		call.Sent, call.Left, call.Failed = probe.Sent, probe.Left, probe.Failed
 		return err
 	}
 	m := script.Classic
 	if reply.Int == 1 {
 		m = script.Sharded
 	}
-	o.Server.messages.decide(m)
+	call.Server.messages.decide(m)
 	return nil
 }
 

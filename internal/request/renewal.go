@@ -12,31 +12,31 @@ import (
 
 // Renew runs a request that renews leases, with one attempt, and gives each its result. It says whether there is none
 // because the keys are at two nodes, while a slot moves: one lease at a time may have better luck.
-func (o *Call) Renew(leases []*renew.Lease) (apart bool) {
-	s := o.Server
-	o.Stop, o.Single = s.Over, true
-	reply, err := o.Run(context.Background())
+func (call *Call) Renew(leases []*renew.Lease) (apart bool) {
+	s := call.Server
+	call.Stop, call.Single = s.Over, true
+	reply, err := call.Run(context.Background())
 	if err == nil && len(reply.List) != len(leases) {
-		err = Unexpected(reply, o.Script)
+		err = Unexpected(reply, call.Script)
 	}
 	if err != nil {
 		if len(leases) > 1 && driver.Failure(err).Code == "TRYAGAIN" {
 			return true
 		}
-		o.renewFailed(leases, err)
+		call.renewFailed(leases, err)
 		return false
 	}
-	if o.Short != nil { // nothing is prolonged then, but what is gone is gone
-		s.RenewFailed(len(leases), o.Short)
+	if call.Short != nil { // nothing is prolonged then, but what is gone is gone
+		s.RenewFailed(len(leases), call.Short)
 	}
 	for i, l := range leases {
 		switch is, raised := extended(reply.List[i]); {
 		case raised != "":
-			o.renewFailed(leases[i:i+1], errors.New(wire.Text(raised)))
+			call.renewFailed(leases[i:i+1], errors.New(wire.Text(raised)))
 		case !is:
 			l.Result = renew.Gone
-		case o.Short != nil && l.Ask > 0:
-			l.Fail(&renew.Failure{Err: o.Short, At: time.Now()})
+		case call.Short != nil && l.Ask > 0:
+			l.Fail(&renew.Failure{Err: call.Short, At: time.Now()})
 		default:
 			l.Result = renew.Confirmed
 		}
@@ -45,9 +45,9 @@ func (o *Call) Renew(leases []*renew.Lease) (apart bool) {
 }
 
 // renewFailed notes why leases were not renewed.
-func (o *Call) renewFailed(leases []*renew.Lease, err error) {
+func (call *Call) renewFailed(leases []*renew.Lease, err error) {
 	if driver.Failure(err).Code != "CROSSSLOT" { // then they are sent apart from here on
-		o.Server.RenewFailed(len(leases), err)
+		call.Server.RenewFailed(len(leases), err)
 	}
 	failure := &renew.Failure{Err: err, At: time.Now()}
 	for _, l := range leases {
@@ -56,16 +56,16 @@ func (o *Call) renewFailed(leases []*renew.Lease, err error) {
 }
 
 // Extend runs a request that raises one lease, and says whether it is still its owner's. That too few replicas know of it is an error.
-func (o *Call) Extend(ctx context.Context) (is bool, err error) {
-	reply, err := o.Run(ctx)
+func (call *Call) Extend(ctx context.Context) (is bool, err error) {
+	reply, err := call.Run(ctx)
 	if err != nil {
 		return false, err
 	}
 	is, raised := extended(First(reply))
 	if raised != "" {
-		return false, o.Raised(ctx, raised)
+		return false, call.Raised(ctx, raised)
 	}
-	err = o.Doubt(is)
+	err = call.Doubt(is)
 	return is && err == nil, err
 }
 

@@ -95,46 +95,46 @@ const (
 )
 
 // join adds a to the open batch, or begins one, which the caller is to run.
-func (s *sender) join(a *attempt) *batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (out *sender) join(a *attempt) *batch {
+	out.mu.Lock()
+	defer out.mu.Unlock()
 	if closed(a.stop) {
 		a.end(stopped) // and sent all the same: it may be a release
 	}
-	if !a.limit.IsZero() && (s.due.IsZero() || a.limit.Before(s.due)) {
-		s.ringLocked(a.limit)
+	if !a.limit.IsZero() && (out.due.IsZero() || a.limit.Before(out.due)) {
+		out.ringLocked(a.limit)
 	}
-	under := s.beginLocked(a.sent)
-	if b := s.open; b != nil && a.acks == 0 {
+	under := out.beginLocked(a.sent)
+	if b := out.open; b != nil && a.acks == 0 {
 		b.attempts = append(b.attempts, a)
 		if len(b.attempts) == fullBatch {
-			s.open = nil
+			out.open = nil
 		}
 		return nil
 	}
-	b := s.server.newBatch(s)
-	s.away.add(b, a.sent)
+	b := out.server.newBatch(out)
+	out.away.add(b, a.sent)
 	b.attempts = append(b.attempts, a)
-	if b.gathers = s.batch != nil && under >= fewRequests && a.acks == 0; b.gathers {
-		s.open = b
+	if b.gathers = out.batch != nil && under >= fewRequests && a.acks == 0; b.gathers {
+		out.open = b
 	}
 	return b
 }
 
 // send has a worker send a. It returns at once.
-func (s *sender) send(a *attempt) {
-	if b := s.join(a); b != nil {
-		s.server.Pool.Go(b)
+func (out *sender) send(a *attempt) {
+	if b := out.join(a); b != nil {
+		out.server.Pool.Go(b)
 	}
 }
 
 // wait sends a right here, unless another caller does, and returns when it has
 // ended. Close waits for that.
-func (s *sender) wait(a *attempt) {
-	s.server.Pool.Enter()
-	defer s.server.Pool.Leave()
+func (out *sender) wait(a *attempt) {
+	out.server.Pool.Enter()
+	defer out.server.Pool.Leave()
 	a.ended = left
-	if b := s.join(a); b != nil {
+	if b := out.join(a); b != nil {
 		b.Run()
 	}
 	<-a.done
@@ -144,11 +144,11 @@ func (s *sender) wait(a *attempt) {
 // no longer: an idle process sends at once.
 func (b *batch) gather() {
 	runtime.Gosched()
-	s := b.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == b {
-		s.open = nil
+	out := b.s
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.open == b {
+		out.open = nil
 	}
 }
 
@@ -157,25 +157,25 @@ func (b *batch) Run() {
 	if b.gathers {
 		b.gather()
 	}
-	s := b.s
+	out := b.s
 	if len(b.attempts) == 1 {
 		a := b.attempts[0]
 		if r := &a.request; a.acks > 0 {
-			a.short = s.server.Acks.run(a.ctx, r, a.key, a.acks)
+			a.short = out.server.Acks.run(a.ctx, r, a.key, a.acks)
 		} else {
-			r.Reply, r.Err = s.server.Driver.Run(a.ctx, r.Script, r.Keys, r.Args)
+			r.Reply, r.Err = out.server.Driver.Run(a.ctx, r.Script, r.Keys, r.Args)
 		}
 	} else {
 		for _, a := range b.attempts {
 			b.requests = append(b.requests, &a.request)
 		}
-		s.batch.RunBatch(b.requests)
+		out.batch.RunBatch(b.requests)
 	}
-	s.exit(b, b.answered(), b.attempts[0].request.Err)
+	out.exit(b, b.answered(), b.attempts[0].request.Err)
 	for _, a := range b.attempts {
 		a.done <- struct{}{}
 	}
-	s.server.freeBatch(b)
+	out.server.freeBatch(b)
 }
 
 // answered says that one of the requests was.
@@ -193,88 +193,88 @@ func answered(err error) bool { return err == nil || driver.Failure(err).Outcome
 // enter lets a caller take its request to the driver itself, unless many are in flight: those go out together. While
 // the server does not answer, or not promptly enough for a caller that may want to leave, workers do it: the driver may
 // be waiting for a connection then. enter returns what the caller is to run, or nil.
-func (s *sender) enter(ctx context.Context, now time.Time) *batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.quiet || s.batch != nil && s.load/smooth >= directRequests || ctx.Done() != nil && !s.away.prompt(ctx, now) {
+func (out *sender) enter(ctx context.Context, now time.Time) *batch {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.quiet || out.batch != nil && out.load/smooth >= directRequests || ctx.Done() != nil && !out.away.prompt(ctx, now) {
 		return nil
 	}
-	s.beginLocked(now)
-	b := s.server.newBatch(s)
-	s.away.add(b, now)
+	out.beginLocked(now)
+	b := out.server.newBatch(out)
+	out.away.add(b, now)
 	return b
 }
 
 // run takes a request to the driver for a caller that has entered. Close waits for that, as
 // it does for workers.
-func (b *batch) run(ctx context.Context, o *Call) (reply driver.Reply, err error) {
-	s := b.s
-	s.server.Pool.Enter()
+func (b *batch) run(ctx context.Context, call *Call) (reply driver.Reply, err error) {
+	out := b.s
+	out.server.Pool.Enter()
 	heard := false // nor is it, if a hook of the client library panics
 	defer func() {
 		failed := err
-		if o.dropped(ctx, err) {
+		if call.dropped(ctx, err) {
 			failed = nil
 		}
-		s.exit(b, heard, failed)
-		s.server.freeBatch(b)
-		s.server.Pool.Leave()
+		out.exit(b, heard, failed)
+		out.server.freeBatch(b)
+		out.server.Pool.Leave()
 	}()
-	reply, err = s.server.Driver.Run(ctx, o.Script.Script, o.Keys, o.Args)
+	reply, err = out.server.Driver.Run(ctx, call.Script.Script, call.Keys, call.Args)
 	heard = answered(err)
 	return reply, err
 }
 
 // beginLocked notes one more request in flight, that is sent now. It returns how many were on average: when a
 // batch has been answered there are none for a moment.
-func (s *sender) beginLocked(now time.Time) int {
-	if s.asked.IsZero() || s.count == 0 && now.Sub(s.ended) > quietAfter {
-		s.asked, s.why = now, nil // what failed before it was quiet says nothing of now
+func (out *sender) beginLocked(now time.Time) int {
+	if out.asked.IsZero() || out.count == 0 && now.Sub(out.ended) > quietAfter {
+		out.asked, out.why = now, nil // what failed before it was quiet says nothing of now
 	}
-	s.load += s.count - s.load/smooth
-	s.count++
-	return s.load / smooth
+	out.load += out.count - out.load/smooth
+	out.count++
+	return out.load / smooth
 }
 
 // exit notes that the driver has returned, and whether with an answer, or why not. Without a reason a caller has left, which
 // says nothing of the server unless that was silent for long.
-func (s *sender) exit(b *batch, heard bool, why error) {
+func (out *sender) exit(b *batch, heard bool, why error) {
 	if heard {
-		s.server.Answered(s.node)
+		out.server.Answered(out.node)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.away.remove(b, heard, !heard && why == nil)
-	if !heard && why == nil && s.why == nil && !s.asked.IsZero() {
-		why = s.late(s.asked)
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.away.remove(b, heard, !heard && why == nil)
+	if !heard && why == nil && out.why == nil && !out.asked.IsZero() {
+		why = out.late(out.asked)
 	}
 	switch {
 	case heard:
-		s.quiet, s.asked, s.why = false, time.Time{}, nil
+		out.quiet, out.asked, out.why = false, time.Time{}, nil
 	case why != nil:
-		s.quiet, s.ended, s.why = true, time.Now(), why
-	case s.why == nil && s.count == 1:
-		s.asked = time.Time{} // it owes nobody an answer
+		out.quiet, out.ended, out.why = true, time.Now(), why
+	case out.why == nil && out.count == 1:
+		out.asked = time.Time{} // it owes nobody an answer
 	}
-	s.count -= max(len(b.attempts), 1)
+	out.count -= max(len(b.attempts), 1)
 }
 
 // missing returns an error for a request that has had no answer for so long, and what the driver has last said of an earlier
 // one: it may have waited for a connection. It is only told, for it is not what became of this request.
-func (s *sender) missing(limit time.Duration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.why != nil {
-		return fmt.Errorf("%w (%v), after: %v", ErrNoAnswer, limit, s.why) //nolint:errorlint // it is only told
+func (out *sender) missing(limit time.Duration) error {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.why != nil {
+		return fmt.Errorf("%w (%v), after: %v", ErrNoAnswer, limit, out.why) //nolint:errorlint // it is only told
 	}
 	return fmt.Errorf("%w (%v)", ErrNoAnswer, limit)
 }
 
 // late returns an error for a request that has been in flight since then, if that is too long.
-func (s *sender) late(sent time.Time) error {
+func (out *sender) late(sent time.Time) error {
 	long := slowAfter
-	if s.server.Acks.Holds {
-		long += s.server.AckTimeout
+	if out.server.Acks.Holds {
+		long += out.server.AckTimeout
 	}
 	if d := time.Since(sent); d >= long {
 		return fmt.Errorf("%w (%v)", ErrNoAnswer, d.Round(time.Millisecond))
@@ -292,9 +292,9 @@ func (a *attempt) end(why earlyEnd) {
 
 // leave notes that the caller of a goes without having been told of its end.
 // After that done is told once more.
-func (s *sender) leave(a *attempt) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (out *sender) leave(a *attempt) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
 	if a.ended != notEarly {
 		<-a.done // of which the caller did not learn
 	}
@@ -302,22 +302,22 @@ func (s *sender) leave(a *attempt) {
 }
 
 // ringLocked sets the alarm.
-func (s *sender) ringLocked(due time.Time) {
-	s.due = due
-	if s.alarm == nil {
-		s.alarm = time.AfterFunc(time.Until(due), s.tell)
+func (out *sender) ringLocked(due time.Time) {
+	out.due = due
+	if out.alarm == nil {
+		out.alarm = time.AfterFunc(time.Until(due), out.tell)
 		return
 	}
-	s.alarm.Reset(time.Until(due))
+	out.alarm.Reset(time.Until(due))
 }
 
 // tell tells all callers whose time is over, or who are to stop.
-func (s *sender) tell() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (out *sender) tell() {
+	out.mu.Lock()
+	defer out.mu.Unlock()
 	now := time.Now()
 	var next time.Time
-	for b := s.away.first.next; b != &s.away.first; b = b.next {
+	for b := out.away.first.next; b != &out.away.first; b = b.next {
 		for _, a := range b.attempts {
 			if closed(a.stop) {
 				a.end(stopped)
@@ -331,13 +331,13 @@ func (s *sender) tell() {
 			}
 		}
 	}
-	if s.due = next; next.IsZero() {
+	if out.due = next; next.IsZero() {
 		return
 	}
 	if soon := now.Add(alarmPause); next.Before(soon) {
 		next = soon
 	}
-	s.ringLocked(next)
+	out.ringLocked(next)
 }
 
 // senders are a client's: one, or in a cluster one for each node.
@@ -359,12 +359,12 @@ func (ss *senders) start(server *Server) {
 }
 
 func (ss *senders) make(node string) *sender {
-	s := &sender{server: ss.server, node: node}
-	s.away.start()
+	out := &sender{server: ss.server, node: node}
+	out.away.start()
 	if !ss.server.Traits.ContextValues { // a batch has no one context
-		s.batch, _ = ss.server.Driver.(driver.Batcher)
+		out.batch, _ = ss.server.Driver.(driver.Batcher)
 	}
-	return s
+	return out
 }
 
 // of returns the sender for a request with these keys.
@@ -383,12 +383,12 @@ func (ss *senders) at(key string) *sender {
 	node := ss.server.Driver.Node(key)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	s := ss.nodes[node]
-	if s == nil {
-		s = ss.make(node)
-		ss.nodes[node] = s
+	out := ss.nodes[node]
+	if out == nil {
+		out = ss.make(node)
+		ss.nodes[node] = out
 	}
-	return s
+	return out
 }
 
 // all returns the senders of a node, or of all nodes.
@@ -396,9 +396,9 @@ func (ss *senders) all(node string) []*sender {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	all := []*sender{ss.only}
-	for name, s := range ss.nodes {
+	for name, out := range ss.nodes {
 		if node == "" || node == name {
-			all = append(all, s)
+			all = append(all, out)
 		}
 	}
 	return all
@@ -406,22 +406,22 @@ func (ss *senders) all(node string) []*sender {
 
 // tell tells all callers who are to stop.
 func (ss *senders) tell() {
-	for _, s := range ss.all("") {
-		s.tell()
+	for _, out := range ss.all("") {
+		out.tell()
 	}
 }
 
-func (s *Server) newAttempt(ctx context.Context, o *Call) *attempt {
+func (s *Server) newAttempt(ctx context.Context, call *Call) *attempt {
 	a, ok := s.attempts.Get().(*attempt)
 	if !ok {
 		t := time.NewTimer(time.Hour)
 		t.Stop()
 		a = &attempt{timer: t, done: make(chan struct{}, 2)}
 	}
-	a.request = driver.Request{Script: o.Script.Script, Keys: o.Keys, Args: o.Args}
-	a.ctx, a.stop, a.sent = context.Background(), o.Stop, o.Sent
-	if o.acked() {
-		a.acks, a.key = s.Acks.timeout(ctx, o), cmp.Or(o.Key, o.Keys[0])
+	a.request = driver.Request{Script: call.Script.Script, Keys: call.Keys, Args: call.Args}
+	a.ctx, a.stop, a.sent = context.Background(), call.Stop, call.Sent
+	if call.acked() {
+		a.acks, a.key = s.Acks.timeout(ctx, call), cmp.Or(call.Key, call.Keys[0])
 	}
 	if s.Traits.ContextValues {
 		a.ctx = context.WithoutCancel(ctx)

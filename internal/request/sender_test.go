@@ -134,8 +134,8 @@ func hear(t *testing.T, c *Server) {
 }
 
 func ask(ctx context.Context, c *Server, key, arg string) error {
-	o := Call{Server: c, Script: echoScript, Keys: []string{key}, Args: []string{arg}, Lease: 3 * time.Second, Stop: c.Done, Single: true}
-	reply, err := o.Run(ctx)
+	call := Call{Server: c, Script: echoScript, Keys: []string{key}, Args: []string{arg}, Lease: 3 * time.Second, Stop: c.Done, Single: true}
+	reply, err := call.Run(ctx)
 	if err == nil && reply.Str != arg {
 		return fmt.Errorf("%s was answered with %q", arg, reply.Str)
 	}
@@ -182,8 +182,8 @@ func TestACrowdSharesBatchesAndEachGetsItsOwnAnswer(t *testing.T) {
 			if together < 500 {
 				t.Errorf("only %d of 1000 requests shared a batch", together)
 			}
-			if s := c.senders.only; s.count != 0 || s.away.first.next != &s.away.first || s.open != nil {
-				t.Errorf("left in the sender: %d, %p, %v", s.count, s.away.first.next, s.open)
+			if out := c.senders.only; out.count != 0 || out.away.first.next != &out.away.first || out.open != nil {
+				t.Errorf("left in the sender: %d, %p, %v", out.count, out.away.first.next, out.open)
 			}
 		})
 	}
@@ -228,20 +228,20 @@ func TestLeavingADriverKeepsTheOutcome(t *testing.T) {
 		hear(t, c)
 		ctx, cancel := context.WithCancel(context.Background())
 		retried := 0
-		o := Call{
+		call := Call{
 			Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done,
 			Retried: func() { retried++ },
 		}
 		time.AfterFunc(time.Millisecond, cancel)
 		start := time.Now()
-		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || !o.Left || !o.Unknown {
-			t.Errorf("%v, left %v, unknown %v", err, o.Left, o.Unknown)
+		if _, err := call.Run(ctx); !errors.Is(err, context.Canceled) || !call.Left || !call.Unknown {
+			t.Errorf("%v, left %v, unknown %v", err, call.Left, call.Unknown)
 		}
 		if took := time.Since(start); took != time.Millisecond {
 			t.Errorf("left after %v", took)
 		}
 		time.AfterFunc(time.Millisecond, func() { close(e.resume) })
-		if reply, err := o.Outcome(); err != nil || reply.Str != "x" {
+		if reply, err := call.Outcome(); err != nil || reply.Str != "x" {
 			t.Errorf("the outcome is %+v, %v", reply, err)
 		}
 		if e.alone != 3 || retried != 1 {
@@ -260,8 +260,8 @@ func TestLeavingADriverSaysNothingOfTheServer(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Millisecond, cancel)
 		keys := []string{"k"}
-		o := Call{Server: c, Script: echoScript, Keys: keys, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
-		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
+		call := Call{Server: c, Script: echoScript, Keys: keys, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
+		if _, err := call.Run(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
 			t.Error(err)
 		}
 		if err := c.NoAnswer(keys[0], nil); err != nil {
@@ -272,7 +272,7 @@ func TestLeavingADriverSaysNothingOfTheServer(t *testing.T) {
 			t.Errorf("after %v: %v", slowAfter, err)
 		}
 		close(e.resume)
-		if _, err := o.Outcome(); err != nil {
+		if _, err := call.Outcome(); err != nil {
 			t.Error(err)
 		}
 		if since, err := c.senders.of(keys).silent(time.Now()); err != nil || !since.IsZero() {
@@ -293,8 +293,8 @@ func TestAServerThatLetsNobodyConnectIsSilentToo(t *testing.T) {
 			hear(t, c)
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(after, cancel)
-			o := Call{Server: c, Script: echoScript, Keys: keys, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
-			_, err := o.Run(ctx)
+			call := Call{Server: c, Script: echoScript, Keys: keys, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
+			_, err := call.Run(ctx)
 			return err
 		}
 		well := func(when string) {
@@ -326,9 +326,9 @@ func TestARefusalIsToldToALeaver(t *testing.T) {
 		hear(t, c)
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(e.delay/2, cancel)
-		o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"fail"}, Lease: 10 * time.Second, Stop: c.Done}
-		if _, err := o.Run(ctx); driver.Failure(err).Code != "WRONGTYPE" || o.Left {
-			t.Errorf("%v, left %v", err, o.Left)
+		call := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"fail"}, Lease: 10 * time.Second, Stop: c.Done}
+		if _, err := call.Run(ctx); driver.Failure(err).Code != "WRONGTYPE" || call.Left {
+			t.Errorf("%v, left %v", err, call.Left)
 		}
 	})
 }
@@ -352,9 +352,9 @@ func TestCloseWaitsForCallersInTheDriver(t *testing.T) {
 					c.Broke("")
 				}
 				answered := make(chan error, 1)
-				o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Over}
+				call := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Over}
 				go func() {
-					_, err := o.Run(ctx)
+					_, err := call.Run(ctx)
 					answered <- err
 				}()
 				synctest.Wait()
@@ -404,9 +404,9 @@ func TestACallerCanLeaveWhileADriverConnects(t *testing.T) {
 		e.hung = func(string) bool { return true }
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Millisecond, cancel)
-		o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
+		call := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done}
 		start := time.Now()
-		if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || time.Since(start) != time.Millisecond {
+		if _, err := call.Run(ctx); !errors.Is(err, context.Canceled) || time.Since(start) != time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		close(e.resume)
@@ -426,8 +426,8 @@ func TestAPatientCallerWaitsForTheDriver(t *testing.T) {
 		e.hung = func(string) bool { return true }
 		sending(t, e, func(t *testing.T, c *Server) {
 			time.AfterFunc(2*time.Second, func() { close(e.resume) })
-			o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done, Patient: patient}
-			if reply, err := o.Run(context.Background()); err != nil || reply.Str != "x" {
+			call := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 10 * time.Second, Stop: c.Done, Patient: patient}
+			if reply, err := call.Run(context.Background()); err != nil || reply.Str != "x" {
 				t.Errorf("%+v, %v", reply, err)
 			}
 			if e.alone != want {
@@ -550,11 +550,11 @@ func TestLeavingEarlyKeepsTheOutcome(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				o := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 3 * time.Second, Stop: c.Done, Single: true}
-				if _, err := o.Run(ctx); !errors.Is(err, context.Canceled) || !o.Left {
+				call := Call{Server: c, Script: echoScript, Keys: []string{"k"}, Args: []string{"x"}, Lease: 3 * time.Second, Stop: c.Done, Single: true}
+				if _, err := call.Run(ctx); !errors.Is(err, context.Canceled) || !call.Left {
 					t.Errorf("%v", err)
 				}
-				if reply, err := o.Outcome(); err != nil || reply.Str != "x" {
+				if reply, err := call.Outcome(); err != nil || reply.Str != "x" {
 					t.Errorf("the outcome is %+v, %v", reply, err)
 				}
 			})

@@ -79,13 +79,13 @@ type Sessions struct {
 func (s *Server) Session(key string) *Session { return &Session{server: s, key: key} }
 
 // Do sends a request in the session with that key, see [Session.Do].
-func (ss *Sessions) Do(ctx context.Context, key string, x Count) (int64, error) {
-	s := ss.all.Get(key, func() *Session { return ss.server.Session(key) })
-	defer s.put()
-	return s.Do(ctx, x)
+func (sessions *Sessions) Do(ctx context.Context, key string, x Count) (int64, error) {
+	session := sessions.all.Get(key, func() *Session { return sessions.server.Session(key) })
+	defer session.put()
+	return session.Do(ctx, x)
 }
 
-func (s *Session) put() { s.server.Sessions.all.Put(s.key, s, nil) }
+func (session *Session) put() { session.server.Sessions.all.Put(session.key, session, nil) }
 
 // Do sends a request and returns its answer, unless ctx has ended before. When it returns early, because ctx
 // has ended, the client was closed or the server gave no answer for
@@ -95,139 +95,139 @@ func (s *Session) put() { s.server.Sessions.all.Put(s.key, s, nil) }
 //
 // The script's keys are the given ones and the session's; its arguments are the
 // number, the session's TTL and the given ones.
-func (s *Session) Do(ctx context.Context, x Count) (int64, error) {
+func (session *Session) Do(ctx context.Context, x Count) (int64, error) {
 	if ctx.Err() != nil {
 		return 0, ContextError(ctx)
 	}
-	w := Waiting{Key: x.Keys[0], Asks: &s.Refusals, Since: time.Now(), Stop: s.server.Quit}
-	q := s.join(x)
-	if _, err := Wait(ctx, s.server, &w, q.done); err != nil {
-		s.part(q)
+	w := Waiting{Key: x.Keys[0], Asks: &session.Refusals, Since: time.Now(), Stop: session.server.Quit}
+	count := session.join(x)
+	if _, err := Wait(ctx, session.server, &w, count.done); err != nil {
+		session.part(count)
 		select {
-		case <-q.done: // both: the outcome says more
+		case <-count.done: // both: the outcome says more
 		default:
 			return 0, err
 		}
 	}
-	return q.answer, q.err
+	return count.answer, count.err
 }
 
 // join lines up a request, or joins one that adds up and is the last in line.
-func (s *Session) join(x Count) *Count {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if last := len(s.queue) - 1; x.Adds && last >= 0 && s.queue[last].Script == x.Script && s.queue[last].Keys[0] == x.Keys[0] {
-		s.queue[last].callers++
-		return s.queue[last]
+func (session *Session) join(x Count) *Count {
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	if last := len(session.queue) - 1; x.Adds && last >= 0 && session.queue[last].Script == x.Script && session.queue[last].Keys[0] == x.Keys[0] {
+		session.queue[last].callers++
+		return session.queue[last]
 	}
-	q := &x
-	q.callers, q.done = 1, make(chan struct{})
-	s.queue = append(s.queue, q)
-	if !s.working {
-		s.working = true
-		s.server.Sessions.all.Retain(s)
-		s.server.Go(s.work)
+	count := &x
+	count.callers, count.done = 1, make(chan struct{})
+	session.queue = append(session.queue, count)
+	if !session.working {
+		session.working = true
+		session.server.Sessions.all.Retain(session)
+		session.server.Go(session.work)
 	}
-	return q
+	return count
 }
 
 // part takes a caller's share out of a request that is not in flight.
-func (s *Session) part(q *Count) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if q.callers--; q.callers == 0 && !q.away {
-		s.queue = slices.DeleteFunc(s.queue, func(x *Count) bool { return x == q })
+func (session *Session) part(count *Count) {
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	if count.callers--; count.callers == 0 && !count.away {
+		session.queue = slices.DeleteFunc(session.queue, func(x *Count) bool { return x == count })
 	}
 }
 
 // work sends the requests that are in line, one after the other.
-func (s *Session) work() {
-	defer s.put()
-	for q := s.next(); q != nil; q = s.next() {
-		s.send(q)
+func (session *Session) work() {
+	defer session.put()
+	for count := session.next(); count != nil; count = session.next() {
+		session.send(count)
 	}
 }
 
 // next takes the next request out of line; with none, or after Close, the worker
 // is no longer working.
-func (s *Session) next() *Count {
-	closed := s.server.Left()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if closed || len(s.queue) == 0 {
-		s.working = false
+func (session *Session) next() *Count {
+	closed := session.server.Left()
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	if closed || len(session.queue) == 0 {
+		session.working = false
 		return nil
 	}
-	q := s.queue[0]
-	s.queue = s.queue[1:]
-	q.away = true
-	if q.Adds {
-		q.Args = append(slices.Clip(q.Args), strconv.Itoa(q.callers))
+	count := session.queue[0]
+	session.queue = session.queue[1:]
+	count.away = true
+	if count.Adds {
+		count.Args = append(slices.Clip(count.Args), strconv.Itoa(count.callers))
 	}
-	return q
+	return count
 }
 
 // send brings a request to its end. Its callers are told that, or before that the
 // server does not answer.
-func (s *Session) send(q *Count) {
-	o := s.Call(q.Script, q.Keys, q.Args)
-	o.Acks = q.Acks && s.server.Acks.Holds
-	if q.Refusals != nil {
-		o.Refusals = AllRefusals([]*Refusals{o.Refusals, q.Refusals})
+func (session *Session) send(count *Count) {
+	call := session.Call(count.Script, count.Keys, count.Args)
+	call.Acks = count.Acks && session.server.Acks.Holds
+	if count.Refusals != nil {
+		call.Refusals = AllRefusals([]*Refusals{call.Refusals, count.Refusals})
 	}
 	told := false
-	s.Deliver(&o, q.Fleeting, func(answer int64, err error) {
+	session.Deliver(&call, count.Fleeting, func(answer int64, err error) {
 		if !told {
-			told, q.answer, q.err = true, answer, err
-			close(q.done)
+			told, count.answer, count.err = true, answer, err
+			close(count.done)
 		}
 	})
-	o.Unacked()
+	call.Unacked()
 }
 
 // ErrSessionBusy ends the wait of a caller whose turn does not come.
 var ErrSessionBusy error = &OutageError{Cause: errors.New("a request before this one is not answered")}
 
 // Call prepares the next request of the session, which nobody else uses until then.
-func (s *Session) Call(script *script.Script, keys, args []string) Call {
+func (session *Session) Call(script *script.Script, keys, args []string) Call {
 	return Call{
-		Server: s.server, Script: script, Stop: s.server.Over, Lease: s.server.Length,
-		Keys: append(slices.Clip(keys), s.key), Args: append([]string{s.number(), sessionMs}, args...), Refusals: &s.Refusals,
+		Server: session.server, Script: script, Stop: session.server.Over, Lease: session.server.Length,
+		Keys: append(slices.Clip(keys), session.key), Args: append([]string{session.number(), sessionMs}, args...), Refusals: &session.Refusals,
 	}
 }
 
 // number returns the number of the next request.
-func (s *Session) number() string { return strconv.FormatUint(s.server.numbers.Add(1), 10) }
+func (session *Session) number() string { return strconv.FormatUint(session.server.numbers.Add(1), 10) }
 
 // Deliver sends a request until it is known what became of it, or will never be,
 // and tells that. Before, it tells ErrUnavailable once if the server gives no
 // answer for Config.OutageTimeout, or lets this client do nothing any longer: an
 // attempt from before that may have been executed.
-func (s *Session) Deliver(o *Call, fleeting bool, tell func(answer int64, err error)) {
-	retried, unknown, warned := o.Retried, false, false
-	number, start := o.Args[0], time.Now()
-	o.Retried = func() {
-		if o.Unknown {
+func (session *Session) Deliver(call *Call, fleeting bool, tell func(answer int64, err error)) {
+	retried, unknown, warned := call.Retried, false, false
+	number, start := call.Args[0], time.Now()
+	call.Retried = func() {
+		if call.Unknown {
 			// The arguments of before may be in flight.
-			o.Args = append([]string{"-" + number}, o.Args[1:]...)
+			call.Args = append([]string{"-" + number}, call.Args[1:]...)
 		}
 		if retried != nil {
 			retried()
 		}
 	}
 	for {
-		reply, err := o.Run(context.Background())
-		unknown = unknown || o.Unknown
+		reply, err := call.Run(context.Background())
+		unknown = unknown || call.Unknown
 		var answer int64
 		if err == nil {
-			stood := s.heard(fleeting)
-			answer, err = s.answer(o.Script, number, reply)
+			stood := session.heard(fleeting)
+			answer, err = session.answer(call.Script, number, reply)
 			if errors.Is(err, ErrForgotten) && !stood && renew.Elapsed(start, time.Now()) < sessionTTL {
 				// Had it been executed, Redis would remember it: it was not, and now it
 				// never will be.
-				number, start = s.number(), time.Now()
-				o.Args = append([]string{number}, o.Args[1:]...)
-				o.Unknown, unknown = false, false
+				number, start = session.number(), time.Now()
+				call.Args = append([]string{number}, call.Args[1:]...)
+				call.Unknown, unknown = false, false
 				continue
 			}
 			tell(answer, err)
@@ -235,27 +235,27 @@ func (s *Session) Deliver(o *Call, fleeting bool, tell func(answer int64, err er
 		}
 		re := driver.Failure(err)
 		shut := shutOut(re)
-		if !errors.Is(err, ErrUnavailable) && !shut || !unknown || s.server.Left() {
+		if !errors.Is(err, ErrUnavailable) && !shut || !unknown || session.server.Left() {
 			tell(0, err)
 			return
 		}
 		if shut {
-			o.Failed, err = re, &OutageError{Cause: re}
+			call.Failed, err = re, &OutageError{Cause: re}
 		}
 		if !warned {
 			warned = true
 			tell(0, err)
 		}
-		o.Again(err)
-		o.Retried()
+		call.Again(err)
+		call.Retried()
 	}
 }
 
 // Again says whether to send a request again that has to be brought to its end and has failed with err: not if the server
 // has refused it. It waits where the server lets this client do nothing, for then Run has not.
-func (o *Call) Again(err error) bool {
+func (call *Call) Again(err error) bool {
 	if shutOut(driver.Failure(err)) {
-		_, _ = Pause(context.Background(), o.Server.Quit, nil, time.Time{}, Jittered(LongestPause))
+		_, _ = Pause(context.Background(), call.Server.Quit, nil, time.Time{}, Jittered(LongestPause))
 		return true
 	}
 	return errors.Is(err, ErrUnavailable)
@@ -269,13 +269,13 @@ func shutOut(re *driver.RunError) bool {
 
 // heard notes an answer, and says whether the session was known to stand: Redis
 // had answered before with what it remembers, and not forgotten it since by itself.
-func (s *Session) heard(fleeting bool) (stood bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (session *Session) heard(fleeting bool) (stood bool) {
+	session.mu.Lock()
+	defer session.mu.Unlock()
 	now := time.Now()
-	stood = !s.stood.IsZero() && renew.Elapsed(s.stood, now) < sessionTTL
+	stood = !session.stood.IsZero() && renew.Elapsed(session.stood, now) < sessionTTL
 	if !fleeting {
-		s.stood = now
+		session.stood = now
 	}
 	return stood
 }
@@ -285,7 +285,7 @@ func (s *Session) heard(fleeting bool) (stood bool) {
 var ErrForgotten error = &OutageError{Cause: errors.New("the server has forgotten whether it has executed the request: it has lost data, or was away for longer than it remembers requests (10 minutes)")}
 
 // answer reads what a script of a session returns.
-func (s *Session) answer(script *script.Script, number string, reply driver.Reply) (int64, error) {
+func (session *Session) answer(script *script.Script, number string, reply driver.Reply) (int64, error) {
 	if len(reply.List) != 2 || reply.List[0].Kind != driver.ReplyInt || (reply.List[1].Kind != driver.ReplyInt && reply.List[1].Kind != driver.ReplyNil) {
 		return 0, Unexpected(reply, script)
 	}

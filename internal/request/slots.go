@@ -19,36 +19,36 @@ type slots struct {
 func SlotsCount(s *Server) bool { return s.Traits.Cluster || s.senders.slots.count.Load() }
 
 // placed notes that the server has answered about a key of its slot.
-func (o *Call) placed() {
-	if o.Server.Traits.Cluster || len(o.Keys) == 0 {
+func (call *Call) placed() {
+	if call.Server.Traits.Cluster || len(call.Keys) == 0 {
 		return
 	}
-	if word, bit := o.Server.senders.slots.of(o.Keys[0]); word.Load()&bit == 0 {
+	if word, bit := call.Server.senders.slots.of(call.Keys[0]); word.Load()&bit == 0 {
 		word.Or(bit)
 	}
 }
 
 // of returns where it stands whether a key of a key's slot was answered.
-func (s *slots) of(key string) (word *atomic.Uint64, bit uint64) {
+func (all *slots) of(key string) (word *atomic.Uint64, bit uint64) {
 	slot := wire.Slot(key)
-	return &s.answered[slot/64], 1 << (slot % 64)
+	return &all.answered[slot/64], 1 << (slot % 64)
 }
 
 // misplaced learns from how an attempt has failed. It returns what to make of that, and the latest answer that the server is
 // not the primary of the keys. MOVED is an outage as a rule: an endpoint leads to another server now, and the driver connects
 // anew. It is the end if the new connection is told so again, and no key of the slot was ever here.
-func (o *Call) misplaced(err, before error) (now, elsewhere error) {
-	slots, re := &o.Server.senders.slots, driver.Failure(err)
+func (call *Call) misplaced(err, before error) (now, elsewhere error) {
+	slots, re := &call.Server.senders.slots, driver.Failure(err)
 	switch {
-	case o.Server.Traits.Cluster:
+	case call.Server.Traits.Cluster:
 	case re.Code == "CROSSSLOT" && !slots.count.Swap(true):
-		o.Server.Apart()
-	case !o.Server.Traits.Replicated && (re.Code == "READONLY" || re.Code == "MASTERDOWN"): // the driver leaves the server
+		call.Server.Apart()
+	case !call.Server.Traits.Replicated && (re.Code == "READONLY" || re.Code == "MASTERDOWN"): // the driver leaves the server
 		return err, err
-	case re.Code == "MOVED" && len(o.Keys) > 0:
+	case re.Code == "MOVED" && len(call.Keys) > 0:
 		e := *re
 		e.Err = fmt.Errorf("%w (the server is a node of a cluster, and the client is for a single server: use a cluster client)", re.Err)
-		if word, bit := slots.of(o.Keys[0]); before != nil && driver.Failure(before).Code == "MOVED" && word.Load()&bit == 0 {
+		if word, bit := slots.of(call.Keys[0]); before != nil && driver.Failure(before).Code == "MOVED" && word.Load()&bit == 0 {
 			e.Outcome = driver.Refused
 		}
 		return &e, &e

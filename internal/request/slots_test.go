@@ -12,10 +12,10 @@ func TestWhatIsSaidIsThatTheServerIsNoPrimary(t *testing.T) {
 	cut := &driver.RunError{Outcome: driver.Unknown, Err: errors.New("use of closed network connection")}
 	for _, text := range []string{"READONLY You can't write against a read only replica.", "MASTERDOWN Link with MASTER is down", "MOVED 1 h:1"} {
 		for _, replicated := range []bool{false, true} {
-			o := &Call{Server: &Server{Traits: driver.Traits{Replicated: replicated, Cluster: replicated}}, Keys: []string{"orders"}}
+			call := &Call{Server: &Server{Traits: driver.Traits{Replicated: replicated, Cluster: replicated}}, Keys: []string{"orders"}}
 			answer := driver.ServerError(text, errors.New(text))
-			_, before := o.misplaced(answer, nil)
-			err, elsewhere := o.misplaced(cut, before)
+			_, before := call.misplaced(answer, nil)
+			err, elsewhere := call.misplaced(cut, before)
 			if !errors.Is(err, cut) || errors.Is(elsewhere, errors.Unwrap(answer)) == replicated {
 				t.Errorf("after %q, where others find the primary %v: %v, %v", text, replicated, err, elsewhere)
 			}

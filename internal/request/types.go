@@ -14,20 +14,20 @@ import (
 // named returns the error of a call, which names the types of the keys if one of them has another
 // than the script expects: what the server says of that has the script's hash, and no name. It asks
 // once, and leaves the error as it is if there is no answer.
-func (o *Call) named(ctx context.Context, err error) error {
-	if driver.Failure(err).Code != "WRONGTYPE" || !strings.Contains(err.Error(), "wrong kind of value") || o.Script == lua.KeyTypes {
+func (call *Call) named(ctx context.Context, err error) error {
+	if driver.Failure(err).Code != "WRONGTYPE" || !strings.Contains(err.Error(), "wrong kind of value") || call.Script == lua.KeyTypes {
 		return err
 	}
-	ask := o.Server.Question(lua.KeyTypes, o.Keys)
-	ask.Lease, ask.Single = o.Lease, true
+	ask := call.Server.Question(lua.KeyTypes, call.Keys)
+	ask.Lease, ask.Single = call.Lease, true
 	reply, failed := ask.Send(ctx)
-	if failed != nil || len(reply.List) != len(o.Keys) {
+	if failed != nil || len(reply.List) != len(call.Keys) {
 		return err
 	}
 	var found []string
 	for i, r := range reply.List {
 		if r.Str != "none" {
-			found = append(found, fmt.Sprintf("%s is a %s", wire.Quote(o.Keys[i]), r.Str))
+			found = append(found, fmt.Sprintf("%s is a %s", wire.Quote(call.Keys[i]), r.Str))
 		}
 	}
 	if len(found) == 0 {
@@ -42,6 +42,6 @@ func (o *Call) named(ctx context.Context, err error) error {
 }
 
 // Raised is the error of a call whose script has answered with the text of an error that one of its commands raised.
-func (o *Call) Raised(ctx context.Context, text string) error {
-	return fmt.Errorf("redlatch: %w", o.named(ctx, driver.ServerError(text, errors.New(text))))
+func (call *Call) Raised(ctx context.Context, text string) error {
+	return fmt.Errorf("redlatch: %w", call.named(ctx, driver.ServerError(text, errors.New(text))))
 }

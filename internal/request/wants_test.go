@@ -23,14 +23,14 @@ func TestAKeyThatAScriptWantsIsSentWithIt(t *testing.T) {
 		for _, kind := range []script.Messages{script.Classic, script.Sharded, script.Both} {
 			e := newEcho() // it answers with the argument
 			sending(t, e, func(t *testing.T, c *Server) {
-				o := Call{Server: c, Script: s.By(kind), Keys: []string{"lock"}, Args: []string{"proof"}, Lease: 3 * time.Second, Stop: c.Done}
-				reply, err := o.Run(context.Background())
+				call := Call{Server: c, Script: s.By(kind), Keys: []string{"lock"}, Args: []string{"proof"}, Lease: 3 * time.Second, Stop: c.Done}
+				reply, err := call.Run(context.Background())
 				want, sent := []string{"lock"}, 1
 				if wants {
 					want, sent = []string{"lock", "proof"}, 2
 				}
-				if err != nil || reply.Str != "proof" || !slices.Equal(o.Keys, want) || e.alone != sent {
-					t.Errorf("of a script that wants a key: %v; by kind %d it was sent %d times, in the end with %q: %v, %v", wants, kind, e.alone, o.Keys, reply, err)
+				if err != nil || reply.Str != "proof" || !slices.Equal(call.Keys, want) || e.alone != sent {
+					t.Errorf("of a script that wants a key: %v; by kind %d it was sent %d times, in the end with %q: %v, %v", wants, kind, e.alone, call.Keys, reply, err)
 				}
 			})
 		}

@@ -128,8 +128,8 @@ func (k *Control) revoke(m controlMessage) {
 		return
 	}
 	asked := []string{wire.Prefix(wire.Revoke, m.Name)}
-	o := request.Call{Server: k.locks.Server, Script: lua.ControlAsked, Keys: asked, Args: []string{m.Owner}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Quit, Until: time.Now().Add(revokeTTL)}
-	if reply, err := o.Run(context.Background()); err != nil || reply.Int != 1 || !(detached || k.locks.Revoke(m.Name, m.Owner)) {
+	call := request.Call{Server: k.locks.Server, Script: lua.ControlAsked, Keys: asked, Args: []string{m.Owner}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Quit, Until: time.Now().Add(revokeTTL)}
+	if reply, err := call.Run(context.Background()); err != nil || reply.Int != 1 || !(detached || k.locks.Revoke(m.Name, m.Owner)) {
 		return
 	}
 	from := m.From

@@ -24,8 +24,8 @@ type client struct {
 
 // do sends one command and reads its reply. After an error that is not a
 // ReplyError the connection is of no use.
-func (c *client) do(limit time.Duration, args ...string) (any, error) {
-	if err := c.conn.SetDeadline(time.Now().Add(limit)); err != nil {
+func (to *client) do(limit time.Duration, args ...string) (any, error) {
+	if err := to.conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
 	}
 	var b strings.Builder
@@ -33,10 +33,10 @@ func (c *client) do(limit time.Duration, args ...string) (any, error) {
 	for _, a := range args {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 	}
-	if _, err := io.WriteString(c.conn, b.String()); err != nil {
+	if _, err := io.WriteString(to.conn, b.String()); err != nil {
 		return nil, err
 	}
-	v, err := c.read()
+	v, err := to.read()
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func (c *client) do(limit time.Duration, args ...string) (any, error) {
 	return v, nil
 }
 
-func (c *client) read() (any, error) {
-	line, err := c.in.ReadString('\n')
+func (to *client) read() (any, error) {
+	line, err := to.in.ReadString('\n')
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +73,12 @@ func (c *client) read() (any, error) {
 		return nil, nil //nolint:nilnil // a null reply is a value like others
 	case line[0] == '$':
 		b := make([]byte, n+2)
-		_, err := io.ReadFull(c.in, b)
+		_, err := io.ReadFull(to.in, b)
 		return string(b[:n]), err
 	case line[0] == '*':
 		list := make([]any, n)
 		for i := range list {
-			if list[i], err = c.read(); err != nil {
+			if list[i], err = to.read(); err != nil {
 				return nil, err
 			}
 		}

@@ -20,13 +20,13 @@ type Sentinels struct {
 }
 
 // Addrs returns the addresses of the sentinels.
-func (s *Sentinels) Addrs() []string { return addrs(s.Sentinels) }
+func (sentinels *Sentinels) Addrs() []string { return addrs(sentinels.Sentinels) }
 
 // DeadAfter makes the sentinels take a server for dead that has been silent for that
 // long.
-func (s *Sentinels) DeadAfter(silent time.Duration) {
-	for _, n := range s.Sentinels {
-		n.MustDo("SENTINEL", "SET", s.Name, "down-after-milliseconds", strconv.FormatInt(silent.Milliseconds(), 10))
+func (sentinels *Sentinels) DeadAfter(silent time.Duration) {
+	for _, n := range sentinels.Sentinels {
+		n.MustDo("SENTINEL", "SET", sentinels.Name, "down-after-milliseconds", strconv.FormatInt(silent.Milliseconds(), 10))
 	}
 }
 
@@ -35,15 +35,15 @@ func (s *Sentinels) DeadAfter(silent time.Duration) {
 // extraArgs go to the three servers.
 func StartSentinels(tb testing.TB, k Kind, extraArgs ...string) *Sentinels {
 	tb.Helper()
-	s := &Sentinels{Name: "mymaster"}
+	sentinels := &Sentinels{Name: "mymaster"}
 	args := append([]string{"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, extraArgs...)
 	primary := Start(tb, k, args...)
-	s.Data = append(s.Data, primary)
+	sentinels.Data = append(sentinels.Data, primary)
 	host, port, _ := net.SplitHostPort(primary.Addr())
 	for range 2 {
-		s.Data = append(s.Data, StartReplica(tb, primary, args...))
+		sentinels.Data = append(sentinels.Data, StartReplica(tb, primary, args...))
 	}
-	for _, r := range s.Data[1:] {
+	for _, r := range sentinels.Data[1:] {
 		await(tb, r, "it replicates", func() error {
 			return expect(r, []string{"INFO", "replication"}, func(t string) bool { return field(t, "master_link_status") == "up" })
 		})
@@ -56,23 +56,23 @@ func StartSentinels(tb testing.TB, k Kind, extraArgs ...string) *Sentinels {
 		"sentinel auth-user %[1]s " + Admin + "\nsentinel auth-pass %[1]s " + AdminPassword + "\n" +
 		"sentinel sentinel-user " + Admin + "\nsentinel sentinel-pass " + AdminPassword + "\n"
 	for range 3 {
-		s.Sentinels = append(s.Sentinels, start(tb, k, func(version, own, dir string) ([]string, error) {
+		sentinels.Sentinels = append(sentinels.Sentinels, start(tb, k, func(version, own, dir string) ([]string, error) {
 			// A sentinel keeps its state in its configuration file.
 			file := filepath.Join(dir, "sentinel.conf")
-			err := os.WriteFile(file, fmt.Appendf([]byte(sentinelUsers(version, extraArgs)), conf, s.Name, host, port), 0o600)
+			err := os.WriteFile(file, fmt.Appendf([]byte(sentinelUsers(version, extraArgs)), conf, sentinels.Name, host, port), 0o600)
 			return []string{file, "--port", own, "--bind", "127.0.0.1", "--dir", dir, "--protected-mode", "no", "--sentinel"}, err
 		}))
 	}
-	for _, n := range s.Sentinels {
-		await(tb, n, "the sentinels agree", func() error { return s.agrees(n) })
+	for _, n := range sentinels.Sentinels {
+		await(tb, n, "the sentinels agree", func() error { return sentinels.agrees(n) })
 	}
-	s.DeadAfter(calm)
-	return s
+	sentinels.DeadAfter(calm)
+	return sentinels
 }
 
 // agrees returns nil when the sentinel knows all others and the replicas.
-func (s *Sentinels) agrees(n *Server) error {
-	v, err := n.Do("SENTINEL", "MASTER", s.Name)
+func (sentinels *Sentinels) agrees(n *Server) error {
+	v, err := n.Do("SENTINEL", "MASTER", sentinels.Name)
 	if err != nil {
 		return err
 	}
@@ -85,18 +85,18 @@ func (s *Sentinels) agrees(n *Server) error {
 	if got["num-slaves"] != "2" || got["num-other-sentinels"] != "2" || got["flags"] != "master" {
 		return fmt.Errorf("SENTINEL MASTER says %v", got)
 	}
-	_, err = n.Do("SENTINEL", "CKQUORUM", s.Name)
+	_, err = n.Do("SENTINEL", "CKQUORUM", sentinels.Name)
 	return err
 }
 
 // Primary returns the server that sentinel 0 names as the primary.
-func (s *Sentinels) Primary() (*Server, error) {
-	v, err := s.Sentinels[0].Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Name)
+func (sentinels *Sentinels) Primary() (*Server, error) {
+	v, err := sentinels.Sentinels[0].Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.Name)
 	if err != nil {
 		return nil, err
 	}
 	addr := strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ":"), "[]")
-	for _, d := range s.Data {
+	for _, d := range sentinels.Data {
 		if d.Addr() == addr {
 			return d, nil
 		}

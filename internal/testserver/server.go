@@ -301,14 +301,14 @@ func (s *Server) Do(args ...string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &client{conn: conn, in: bufio.NewReader(conn)}
+		to := &client{conn: conn, in: bufio.NewReader(conn)}
 		if !isOpen(s.args) {
-			if _, err := c.do(doLimit, "AUTH", Admin, AdminPassword); err != nil {
+			if _, err := to.do(doLimit, "AUTH", Admin, AdminPassword); err != nil {
 				conn.Close()
 				return nil, err
 			}
 		}
-		s.conn = c
+		s.conn = to
 	}
 	v, err := s.conn.do(doLimit, args...)
 	var reply ReplyError

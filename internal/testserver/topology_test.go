@@ -67,24 +67,24 @@ func TestSentinels(t *testing.T) {
 	}
 	each(t, func(t *testing.T, k testserver.Kind) {
 		began := time.Now()
-		s := testserver.StartSentinels(t, k)
+		sentinels := testserver.StartSentinels(t, k)
 		t.Logf("ready after %v", time.Since(began))
-		old, err := s.Primary()
-		if err != nil || old != s.Data[0] || len(s.Addrs()) != 3 {
-			t.Fatalf("primary %v, %v; sentinels %v", old, err, s.Addrs())
+		old, err := sentinels.Primary()
+		if err != nil || old != sentinels.Data[0] || len(sentinels.Addrs()) != 3 {
+			t.Fatalf("primary %v, %v; sentinels %v", old, err, sentinels.Addrs())
 		}
 		old.MustDo("SET", "x", "1")
 		if v := old.MustDo("WAIT", "2", "60000"); v != int64(2) {
 			t.Fatalf("WAIT: %v", v)
 		}
-		s.DeadAfter(time.Second / 2)
+		sentinels.DeadAfter(time.Second / 2)
 		old.Kill()
 		var now *testserver.Server
 		eventually(t, "failover", func() bool {
-			now, err = s.Primary()
+			now, err = sentinels.Primary()
 			return err == nil && now != old
 		})
-		s.DeadAfter(time.Minute) // or the old primary may be chosen again
+		sentinels.DeadAfter(time.Minute) // or the old primary may be chosen again
 		// Sentinel disconnects the clients of a server whose role it changes, so
 		// that any single command may fail.
 		eventually(t, "the new primary has x", func() bool {
