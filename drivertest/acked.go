@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/internal/heldport"
 )
 
-// ackedTests are for drivers that have RunAcked. Those whose names begin with Replica
-// need replicas.
+// ackedTests are for drivers that have RunAcked. Those whose names begin with
+// Replica need replicas.
 var ackedTests = []test{
 	{"Replies", testAckedReplies, long},
 	{"UnknownScript", testAckedUnknownScript, long},
@@ -38,7 +38,8 @@ var ackedTests = []test{
 	{"NameMoves", testNameMoves(withAcks), long},
 }
 
-// moment is as long as the tests let a driver wait for replicas that are not there.
+// moment is as long as the tests let a driver wait for replicas that are not
+// there.
 const moment = 10 * time.Millisecond
 
 func (e *env) acker(r driver.Redis) driver.Acker {
@@ -371,7 +372,8 @@ func (e *env) counts(want int) {
 	}
 }
 
-// pauses lets all replicas stand still, until the test is over or resume is called.
+// pauses lets all replicas stand still, until the test is over or resume is
+// called.
 func (e *env) pauses() (resume func()) {
 	for _, r := range e.replicas {
 		r.Pause()
@@ -423,8 +425,8 @@ func testReplicaSilentFallback(e *env) {
 	e.linked()
 }
 
-// While many wait for replicas, other scripts are answered and messages arrive: they
-// share no connection with those who wait, who here get no answer.
+// While many wait for replicas, other scripts are answered and messages arrive:
+// they share no connection with those who wait, who here get no answer.
 func testAckedDelays(e *env) {
 	channel := e.prefix + "channel"
 	a, _ := e.listen(channel, false)

@@ -103,7 +103,8 @@ func testClusterAckedSlotMoves(e *env, cfg ClusterConfig) {
 			runs(m, round)
 			return
 		}
-		// The driver knows the nodes then, and the slots too if it has others for RunAcked.
+		// The driver knows the nodes then, and the slots too if it has others for
+		// RunAcked.
 		if _, err := e.runAcked(e.r, e.script("return 1"), m.rest[:1], nil); err != nil {
 			e.Error(err)
 		}

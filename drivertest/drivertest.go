@@ -254,8 +254,8 @@ func (e *env) executed(key string) string {
 	return "0"
 }
 
-// attempt runs a script, and again if the driver says, of itself, that it has not been
-// executed: it may have less time to connect than a busy machine takes.
+// attempt runs a script, and again if the driver says, of itself, that it has not
+// been executed: it may have less time to connect than a busy machine takes.
 func (e *env) attempt(r driver.Redis, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	for end := time.Now().Add(patience); ; {
 		reply, err := r.Run(context.Background(), s, keys, args)

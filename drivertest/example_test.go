@@ -8,7 +8,8 @@ import (
 	"github.com/redlatch/redlatch/drivertest"
 )
 
-// The whole test of an adapter: open is its function that makes a driver, with that time for a script.
+// The whole test of an adapter: open is its function that makes a driver, with
+// that time for a script.
 func ExampleRun() {
 	var t *testing.T // the test's
 

@@ -44,8 +44,8 @@ func (e *env) answeringTo(own string, commands ...string) (addr string) {
 	})
 }
 
-// refusing serves connections like the server, but refuses to subscribe to a channel, and
-// to all that are asked for with the same request.
+// refusing serves connections like the server, but refuses to subscribe to a
+// channel, and to all that are asked for with the same request.
 func (e *env) refusing(channel string) (addr string) {
 	e.Helper()
 	return e.serving(func(c, up net.Conn) {
@@ -58,7 +58,8 @@ func (e *env) refusing(channel string) (addr string) {
 	})
 }
 
-// relay passes answers on as they come, and requests as edit has them, until either connection ends.
+// relay passes answers on as they come, and requests as edit has them, until
+// either connection ends.
 func relay(c, up net.Conn, edit func(args []string) []string) {
 	go func() {
 		_, _ = io.Copy(c, up)
@@ -75,8 +76,9 @@ func relay(c, up net.Conn, edit func(args []string) []string) {
 	}
 }
 
-// serving has a function serve each connection, with one of its own to the server. Both are
-// closed at the end of the function, and when the test is over. It returns the address.
+// serving has a function serve each connection, with one of its own to the server.
+// Both are closed at the end of the function, and when the test is over. It
+// returns the address.
 func (e *env) serving(serve func(c, up net.Conn)) (addr string) {
 	e.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,13 +11,14 @@ import (
 )
 
 // leaks finds the goroutines that the tests of one Run leave, while others run
-// beside them: whatever a test starts carries its label, and what that starts, too.
+// beside them: whatever a test starts carries its label, and what that starts,
+// too.
 type leaks struct{ run string }
 
 var runs atomic.Int64
 
-// watchLeaks checks, when t and its subtests are over, that nothing is left of those
-// that were marked. What ends by itself within patience is no leak.
+// watchLeaks checks, when t and its subtests are over, that nothing is left of
+// those that were marked. What ends by itself within patience is no leak.
 func watchLeaks(t *testing.T) *leaks {
 	t.Helper()
 	l := &leaks{fmt.Sprint(t.Name(), " ", runs.Add(1))}

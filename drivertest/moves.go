@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// A name is an endpoint that leads to one server until it moves, and to another one then. Whoever
-// was there before stays connected to the first.
+// A name is an endpoint that leads to one server until it moves, and to another
+// one then. Whoever was there before stays connected to the first.
 type name struct {
 	addr    string
 	demoted atomic.Bool // the first server is no primary any longer
@@ -19,7 +19,8 @@ type name struct {
 	stay    atomic.Int64 // how many are connected to the first server
 }
 
-// moving returns a name. The server that it leads to at first answers every script with an error when it is demoted.
+// moving returns a name. The server that it leads to at first answers every script
+// with an error when it is demoted.
 func moving(e *env, text string) *name {
 	e.Helper()
 	n := new(name)
@@ -39,8 +40,9 @@ func moving(e *env, text string) *name {
 	return n
 }
 
-// testNameMoves is for a driver of one server whose name is given to another one, as when a replica has taken over: a driver
-// that stayed where it was would be refused for as long as that server lives.
+// testNameMoves is for a driver of one server whose name is given to another one,
+// as when a replica has taken over: a driver that stayed where it was would be
+// refused for as long as that server lives.
 func testNameMoves(run way) func(*env) {
 	return func(e *env) {
 		if e.cfg.Stays {
@@ -59,7 +61,8 @@ func testNameMoves(run way) func(*env) {
 	}
 }
 
-// nameMoves tests it for one error. With later, the name leads to the first server for a while after that was demoted.
+// nameMoves tests it for one error. With later, the name leads to the first server
+// for a while after that was demoted.
 func nameMoves(e *env, n *name, code string, later bool, run way) {
 	e.Helper()
 	e.r = e.open(n.addr, long)

@@ -96,7 +96,8 @@ func testReplyStalled(e *env) {
 	e.haveSent(counter, 1, 0)
 }
 
-// A caller that leaves disturbs nobody: what others have sent is answered, and no connection counts as lost.
+// A caller that leaves disturbs nobody: what others have sent is answered, and no
+// connection counts as lost.
 func testInterrupted(e *env) {
 	if !e.r.Traits().Interruptible {
 		return
@@ -191,8 +192,8 @@ func testRequestLate(e *env) {
 	e.haveSent(counter, 1, 0)
 }
 
-// testFallbackReplyLost loses the answer to a script that is sent in full because the server
-// does not know it.
+// testFallbackReplyLost loses the answer to a script that is sent in full because
+// the server does not know it.
 func testFallbackReplyLost(run way) func(e *env) {
 	return func(e *env) {
 		counter, key := e.counter()

@@ -82,8 +82,9 @@ func testClusterSlotMoves(e *env, cfg ClusterConfig) {
 	asked.runs(3)
 }
 
-// sentOn moves a slot of which a driver learns by MOVED. Round 0 is before the move, and round 1 after it. A driver that has
-// asked by itself meanwhile which node has what, because of something else, gets another slot.
+// sentOn moves a slot of which a driver learns by MOVED. Round 0 is before the
+// move, and round 1 after it. A driver that has asked by itself meanwhile which
+// node has what, because of something else, gets another slot.
 func sentOn(e *env, nodes nodes, counter *driver.Script, runs func(m *move, round int64)) (m *move) {
 	e.Helper()
 	for try := range 5 {
@@ -99,8 +100,8 @@ func sentOn(e *env, nodes nodes, counter *driver.Script, runs func(m *move, roun
 	return m
 }
 
-// A move is that of one slot, which had no keys before. Slots that move are even, and
-// the keys of those that stay have odd ones.
+// A move is that of one slot, which had no keys before. Slots that move are even,
+// and the keys of those that stay have odd ones.
 type move struct {
 	e          *env
 	nodes      nodes
@@ -152,8 +153,8 @@ func (m *move) end() {
 	})
 }
 
-// runs counts once more, by RunBatch if the driver can, and by Run. The keys of the
-// slot are left alone in round 0, and created in round 1.
+// runs counts once more, by RunBatch if the driver can, and by Run. The keys of
+// the slot are left alone in round 0, and created in round 1.
 func (m *move) runs(round int64) {
 	m.e.Helper()
 	m.e.run(m.e.script("return 1"), m.rest[:1], nil) // the driver knows the nodes now
@@ -255,7 +256,8 @@ func serves(ranges []string, slot string) bool {
 	return false
 }
 
-// redirect says whether the nodes answer run with an error that sends the client elsewhere.
+// redirect says whether the nodes answer run with an error that sends the client
+// elsewhere.
 func (ns nodes) redirect(code string, run func()) bool {
 	before := ns.redirected(code)
 	run()

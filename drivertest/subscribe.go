@@ -113,7 +113,8 @@ func testSubscription(e *env) {
 	}
 }
 
-// unconfirmed waits until so many channels are not confirmed, if the driver knows that.
+// unconfirmed waits until so many channels are not confirmed, if the driver knows
+// that.
 func unconfirmed(r driver.Redis, e *env, want int) {
 	e.Helper()
 	s, ok := r.(driver.Subscriber)
@@ -248,8 +249,8 @@ func testSubscribeAgainAndAgain(e *env) {
 	e.subscribers(channel, 0)
 }
 
-// A user may be denied a channel. Others that the program listens to have nothing to do
-// with that.
+// A user may be denied a channel. Others that the program listens to have nothing
+// to do with that.
 func testSubscriptionRefused(e *env) {
 	denied, before, after := e.prefix+"denied", e.prefix+"before", e.prefix+"after"
 	r := e.open(e.refusing(denied), long)
