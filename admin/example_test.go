@@ -37,7 +37,8 @@ func ExampleAdmin_Participants() {
 	}
 }
 
-// It logs who gets the lock and who gives it back, until the program ends. The lock's users notice nothing.
+// It logs who gets the lock and who gives it back, until the program ends. The
+// lock's users notice nothing.
 func ExampleAdmin_Watch() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -82,7 +83,8 @@ func ExampleInfo() {
 	}
 }
 
-// Callers that wait for one another, of whatever processes. A circle that is seen twice is no passing one.
+// Callers that wait for one another, of whatever processes. A circle that is seen
+// twice is no passing one.
 func ExampleParticipants_PossibleDeadlocks() {
 	ctx, a := context.Background(), admin.New(newClient())
 	earlier, err := a.Participants(ctx, admin.Question{})

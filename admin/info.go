@@ -10,16 +10,16 @@ import (
 	"github.com/redlatch/redlatch/ratelimit"
 )
 
-// Info says who holds a lock, and who queues for it, or in what state a synchronizer
-// is, at the moment at which the server was asked.
+// Info says who holds a lock, and who queues for it, or in what state a
+// synchronizer is, at the moment at which the server was asked.
 type Info struct {
 	Name    string        // of a lock its key; of several locks as one those of its members, separated by commas, equal ones once
 	Kind    redlatch.Kind // that of the lock that was asked, else a guess from what is stored
 	Holders []Holder      // none if the lock is free; of an expirable semaphore the permits that are taken
 	// TTL is how long the key lasts unless somebody uses it. It is 0 if there is no
-	// key, or if all who hold the lock hold another side or other values of it, and -1 if
-	// the key never expires: so it is with most synchronizers, but with no lock of redlatch
-	// or Redisson.
+	// key, or if all who hold the lock hold another side or other values of it, and -1
+	// if the key never expires: so it is with most synchronizers, but with no lock of
+	// redlatch or Redisson.
 	TTL time.Duration
 	// Queue has the callers that wait for a fair lock, or have arrived at a barrier,
 	// in order. Other kinds have no queue in Redis.
@@ -27,12 +27,12 @@ type Info struct {
 	// Token is the last fencing token that an acquisition got; 0 if none did, or if
 	// redlatch.Config.TokenTTL has passed since then.
 	Token int64
-	// Members are those of several locks as one, in the order in which they are acquired. Such
-	// an Info has nothing else but its name and its kind.
+	// Members are those of several locks as one, in the order in which they are
+	// acquired. Such an Info has nothing else but its name and its kind.
 	Members []Info
 
-	// Free is how many permits a semaphore has that nobody has taken, or a rate limiter would give
-	// now (to this client, if clients have a rate each).
+	// Free is how many permits a semaphore has that nobody has taken, or a rate
+	// limiter would give now (to this client, if clients have a rate each).
 	Free       int
 	Permits    int            // how many permits an expirable semaphore has in all
 	Rate       ratelimit.Rate // of a rate limiter
@@ -42,13 +42,14 @@ type Info struct {
 	Number     int            // what is stored of a redlatch.KindCounter, whatever it counts
 }
 
-// Held says whether anybody holds the lock, or a permit that has an id; of several locks as one, whether anybody holds
-// a member.
+// Held says whether anybody holds the lock, or a permit that has an id; of several
+// locks as one, whether anybody holds a member.
 func (i Info) Held() bool { return len(i.Holders) > 0 || slices.ContainsFunc(i.Members, Info.Held) }
 
 // A Holder is one owner of a lock. A read-write lock can have many. An owner that
-// writes, and reads inside of that or has done so, is two holders. A group lock has a
-// holder for each value that is locked, an expirable semaphore one for each permit.
+// writes, and reads inside of that or has done so, is two holders. A group lock
+// has a holder for each value that is locked, an expirable semaphore one for each
+// permit.
 type Holder struct {
 	Owner    string        // as it stands in Redis, but for the ":write" behind that of a writer; or the id of a permit
 	Client   string        // the client's UUID, first part of Owner; empty if Owner has another shape
@@ -63,7 +64,8 @@ type Holder struct {
 	Note     string        // with Since: what the hold is for (redlatch.Hold.SetNote), in a form that can be printed
 }
 
-// A Waiter is a caller in the queue of a fair lock, or one that has arrived at a barrier.
+// A Waiter is a caller in the queue of a fair lock, or one that has arrived at a
+// barrier.
 type Waiter struct {
 	Owner    string    // as it stands in Redis
 	Client   string    // as in Holder

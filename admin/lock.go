@@ -12,12 +12,14 @@ import (
 	"github.com/redlatch/redlatch/internal/revoke"
 )
 
-// LockInfo asks the server who holds a lock, through the lock's client. It changes nothing. If the key of that name
-// is something else, or a lock of another kind that is stored in another way, the error
-// is a *driver.RunError with the code WRONGTYPE.
+// LockInfo asks the server who holds a lock, through the lock's client. It changes
+// nothing. If the key of that name is something else, or a lock of another kind
+// that is stored in another way, the error is a *driver.RunError with the code
+// WRONGTYPE.
 //
-// Of several locks as one it asks for the members, all at the same time, each through its own client. The errors of those
-// that could not be asked are joined; in Info.Members these have nothing but their names.
+// Of several locks as one it asks for the members, all at the same time, each
+// through its own client. The errors of those that could not be asked are joined;
+// in Info.Members these have nothing but their names.
 func LockInfo(ctx context.Context, lock *redlatch.Lock) (Info, error) {
 	return lockInfo(ctx, bridge.OpenLock(lock))
 }
@@ -76,21 +78,23 @@ func only(l *bridge.Lock, info Info) Info {
 	return info
 }
 
-// ForceRelease releases a lock for its holder, through the lock's client, and returns whether there was one.
-// A holder that is a client of redlatch is asked to let go first. Its hold is lost with
-// reason redlatch.LostRevoked, and its context has ended before the lock is given away, unless
-// the client does not answer within a second. A holder that uses Redisson is not told.
+// ForceRelease releases a lock for its holder, through the lock's client, and
+// returns whether there was one. A holder that is a client of redlatch is asked to
+// let go first. Its hold is lost with reason redlatch.LostRevoked, and its context
+// has ended before the lock is given away, unless the client does not answer
+// within a second. A holder that uses Redisson is not told.
 //
-// A hash whose owner is none of redlatch or Redisson is no lock: ForceRelease changes nothing, and the error is a
-// *driver.RunError with the code WRONGTYPE.
+// A hash whose owner is none of redlatch or Redisson is no lock: ForceRelease
+// changes nothing, and the error is a *driver.RunError with the code WRONGTYPE.
 //
-// ForceRelease takes the lock only from the owners that it has found. A hold that begins
-// meanwhile stays. Of a fair lock, also of one that nobody holds, it removes the waiters
-// at the front of the queue that have died. Of a group lock it releases the values; a client of redlatch that
-// holds one of them loses all values that it has acquired together with it.
+// ForceRelease takes the lock only from the owners that it has found. A hold that
+// begins meanwhile stays. Of a fair lock, also of one that nobody holds, it
+// removes the waiters at the front of the queue that have died. Of a group lock it
+// releases the values; a client of redlatch that holds one of them loses all
+// values that it has acquired together with it.
 //
-// Of several locks as one it releases every member, whoever holds it, each through its own client. It returns whether anybody
-// held one, and the errors, joined.
+// Of several locks as one it releases every member, whoever holds it, each through
+// its own client. It returns whether anybody held one, and the errors, joined.
 func ForceRelease(ctx context.Context, lock *redlatch.Lock) (bool, error) {
 	return forceRelease(ctx, bridge.OpenLock(lock))
 }

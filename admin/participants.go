@@ -9,17 +9,18 @@ import (
 	"github.com/redlatch/redlatch/internal/census"
 )
 
-// A Question says what Participants asks for: claims on names that match the pattern,
-// and those that have one of the names or owner ids. The zero value is about all. It
-// has at most 64 names and owners, and 4 kB. Of a client with a Config.Prefix it finds only names that begin with that, but
-// all that an owner has.
+// A Question says what Participants asks for: claims on names that match the
+// pattern, and those that have one of the names or owner ids. The zero value is
+// about all. It has at most 64 names and owners, and 4 kB. Of a client with a
+// Config.Prefix it finds only names that begin with that, but all that an owner
+// has.
 type Question struct {
 	Pattern string // glob, as of Locks; "" is for all, unless there are names or owners
 	Names   []string
 	Owners  []string
 	// Spread is over how long the clients spread their answers, so that a thousand do
-	// not come at once. Zero means 0.1 ms for each client, or a second if nobody knows how
-	// many there are; at most 10 seconds.
+	// not come at once. Zero means 0.1 ms for each client, or a second if nobody knows
+	// how many there are; at most 10 seconds.
 	Spread time.Duration
 }
 
@@ -27,23 +28,24 @@ type Question struct {
 type Participants struct {
 	// At is when the last answer was waited for.
 	At time.Time
-	// Clients are those who have answered, and those who have not and of whom Redis has
-	// something: Redisson's, and silent ones.
+	// Clients are those who have answered, and those who have not and of whom Redis
+	// has something: Redisson's, and silent ones.
 	Clients []Participant
-	// Silent is how many clients listen and have not answered: nothing is known of what
-	// they hold. Several clients of a process that share a driver count as one if none
-	// answers. It is -1 if that cannot be counted.
+	// Silent is how many clients listen and have not answered: nothing is known of
+	// what they hold. Several clients of a process that share a driver count as one if
+	// none answers. It is -1 if that cannot be counted.
 	Silent int
 	// Ignored is how many answers and claims made no sense, or were too many.
 	Ignored int
-	// Objects are what Redis has of the names that were asked for, and of those on which
-	// there are claims: of at most 256 names, those of the longest waits and the oldest
-	// holds first.
+	// Objects are what Redis has of the names that were asked for, and of those on
+	// which there are claims: of at most 256 names, those of the longest waits and the
+	// oldest holds first.
 	Objects []Info
-	// Others has, by the name of an object, how many listen to its releases at most, beyond
-	// the clients that have said that they do: mostly processes of Redisson that wait. All
-	// callers of a process that wait count as one. A name is missing where that cannot be
-	// counted, as of fair locks, which have a queue, and with classic Pub/Sub in a cluster.
+	// Others has, by the name of an object, how many listen to its releases at most,
+	// beyond the clients that have said that they do: mostly processes of Redisson
+	// that wait. All callers of a process that wait count as one. A name is missing
+	// where that cannot be counted, as of fair locks, which have a queue, and with
+	// classic Pub/Sub in a cluster.
 	Others map[string]int
 
 	name     func(key string) string // in Redis
@@ -63,8 +65,8 @@ type Participant struct {
 	Omitted  int     // how many claims did not fit into its answer; those that did are the latest losses, and the oldest of the others
 }
 
-// A Claim is what a client says that it holds, or has lost, or that a caller of it waits for. Its
-// texts are as the client has sent them: a name may have any byte.
+// A Claim is what a client says that it holds, or has lost, or that a caller of it
+// waits for. Its texts are as the client has sent them: a name may have any byte.
 type Claim struct {
 	Name, Mode string
 	Kind       redlatch.Kind       // as the client has sent it, known or not
@@ -91,12 +93,13 @@ const (
 	EvidenceNone Evidence = ""
 	// EvidenceStored: Redis had that owner when the answers had come.
 	EvidenceStored Evidence = "stored"
-	// EvidenceNotStored: Redis did not. The claim is false, or the hold has ended since.
+	// EvidenceNotStored: Redis did not. The claim is false, or the hold has ended
+	// since.
 	EvidenceNotStored Evidence = "not stored"
 )
 
-// A CircularWait is one in a circle of waits: a caller that has something as Owner waits for
-// Name, which Holder has. The holder is the Owner of the next one.
+// A CircularWait is one in a circle of waits: a caller that has something as Owner
+// waits for Name, which Holder has. The holder is the Owner of the next one.
 type CircularWait struct {
 	Client   string // whose caller it is
 	By       string // who that says it is
@@ -108,33 +111,35 @@ type CircularWait struct {
 	HoldSite string        // file:line at which Holder got Name, if its client has that
 }
 
-// String returns a line for a log: "billing@host-7 pid 4121 (owner ...:7) waits for "b" at
-// pay.go:12 for 31s; ...:9 has it since ship.go:40".
+// String returns a line for a log: "billing@host-7 pid 4121 (owner ...:7) waits
+// for "b" at pay.go:12 for 31s; ...:9 has it since ship.go:40".
 func (circle CircularWait) String() string { return census.Wait(circle).String() }
 
-// Participants asks all clients of redlatch that use this Redis who they are, what they
-// hold and what they wait for.
+// Participants asks all clients of redlatch that use this Redis who they are, what
+// they hold and what they wait for.
 //
-// To answer, a client calls Value on the contexts of its waiting callers: it looks for their holds.
-// A call that has just returned may still have its context asked.
+// To answer, a client calls Value on the contexts of its waiting callers: it looks
+// for their holds. A call that has just returned may still have its context asked.
 //
-// An answer is a claim, and proves nothing: whoever may use locks at all may send one.
-// Nothing is freed or ended by it. Holders are compared with what Redis has: see
-// Evidence. A client that does not answer is counted, as far as the server tells. It may be busy,
-// cut off, or of an older version. What only clients of Redisson hold and wait
-// for is not found, unless it is asked for by its name; Locks lists it.
+// An answer is a claim, and proves nothing: whoever may use locks at all may send
+// one. Nothing is freed or ended by it. Holders are compared with what Redis has:
+// see Evidence. A client that does not answer is counted, as far as the server
+// tells. It may be busy, cut off, or of an older version. What only clients of
+// Redisson hold and wait for is not found, unless it is asked for by its name;
+// Locks lists it.
 //
-// A client answers once a second at most, whoever asks, with 16 kB at most. It takes one
-// request of each client, up to two for each name in Objects, two more, and in a cluster three
-// for each node. It lasts for Question.Spread, and for a second and a half longer if somebody is
-// silent.
+// A client answers once a second at most, whoever asks, with 16 kB at most. It
+// takes one request of each client, up to two for each name in Objects, two more,
+// and in a cluster three for each node. It lasts for Question.Spread, and for a
+// second and a half longer if somebody is silent.
 //
-// Whoever asks the same question again and again, each time a few seconds later, is told of
-// possible deadlocks by observe.Hooks.PossibleDeadlock and in the log.
+// Whoever asks the same question again and again, each time a few seconds later,
+// is told of possible deadlocks by observe.Hooks.PossibleDeadlock and in the log.
 //
-// If ctx ends before that, Participants returns what it has learnt, and the context's
-// error. It fails with redlatch.ErrUnavailable if the server does not answer, and with the server's
-// refusal if the user may not use the channels redlatch_ask and redlatch_answer.
+// If ctx ends before that, Participants returns what it has learnt, and the
+// context's error. It fails with redlatch.ErrUnavailable if the server does not
+// answer, and with the server's refusal if the user may not use the channels
+// redlatch_ask and redlatch_answer.
 func (a *Admin) Participants(ctx context.Context, q Question) (Participants, error) {
 	e := a.client
 	if err := e.Usable(ctx, nil); err != nil {
@@ -167,11 +172,12 @@ func (a *Admin) Participants(ctx context.Context, q Question) (Participants, err
 }
 
 // PossibleDeadlocks returns circles of waits that stood in p and in what was asked
-// earlier, more than redlatch.Config.SlowWait before: in each of them the holder of what one waits
-// for waits for what the next one holds. That is no proof: a caller may give up, answers may
-// lie, and whoever holds a lock may release it from a goroutine that does not wait. The
-// holders are those that Redis has. Nothing is done about them. Without earlier answers that are
-// old enough it returns none; so it does if SlowWait is negative.
+// earlier, more than redlatch.Config.SlowWait before: in each of them the holder
+// of what one waits for waits for what the next one holds. That is no proof: a
+// caller may give up, answers may lie, and whoever holds a lock may release it
+// from a goroutine that does not wait. The holders are those that Redis has.
+// Nothing is done about them. Without earlier answers that are old enough it
+// returns none; so it does if SlowWait is negative.
 func (p Participants) PossibleDeadlocks(earlier Participants) [][]CircularWait {
 	if p.slowWait < 0 {
 		return nil
@@ -179,8 +185,8 @@ func (p Participants) PossibleDeadlocks(earlier Participants) [][]CircularWait {
 	return p.circulars(census.Deadlocks(earlier.waits, p.waits, p.slowWait))
 }
 
-// CircularWaits returns the circles of waits in p alone. Nothing says that its waits stood at
-// one time: PossibleDeadlocks says more.
+// CircularWaits returns the circles of waits in p alone. Nothing says that its
+// waits stood at one time: PossibleDeadlocks says more.
 func (p Participants) CircularWaits() [][]CircularWait { return p.circulars(p.waits.Circles()) }
 
 func (p Participants) circulars(circles [][]census.Wait) (all [][]CircularWait) {

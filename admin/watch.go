@@ -22,15 +22,17 @@ import (
 type Change struct {
 	What What
 	At   time.Time // when it was seen, which is later than it happened; of a ChangeLost when it happened, as the client says
-	// Info is what Redis had at the last look. Its kind is what it was before if nothing shows that now, as when nothing is
-	// there any more.
+	// Info is what Redis had at the last look. Its kind is what it was before if
+	// nothing shows that now, as when nothing is there any more.
 	Info Info
-	// Holder is whom it is about, as last seen. It is zero with ChangeBegins, ChangeState and ChangeWaiting.
+	// Holder is whom it is about, as last seen. It is zero with ChangeBegins,
+	// ChangeState and ChangeWaiting.
 	Holder Holder
 	// Reason is why a hold was lost, as the client says; empty with all others.
 	Reason redlatch.LossReason
-	// Waiting is how many wait, by what clients have said last and by who listens; for a fair lock and a barrier it is
-	// what Redis has. It is -1 if that is not known, or not yet.
+	// Waiting is how many wait, by what clients have said last and by who listens; for
+	// a fair lock and a barrier it is what Redis has. It is -1 if that is not known,
+	// or not yet.
 	Waiting int
 }
 
@@ -39,28 +41,32 @@ type What string
 
 // The values of What.
 const (
-	// ChangeBegins: Watch begins to look, or looks again after an error. Info says how it is.
+	// ChangeBegins: Watch begins to look, or looks again after an error. Info says how
+	// it is.
 	ChangeBegins What = "begins"
-	// ChangeAcquired: somebody holds it who did not at the last look, or has a permit that has an id. A lock that
-	// passes from one goroutine to the next in a process has a new owner, too.
+	// ChangeAcquired: somebody holds it who did not at the last look, or has a permit
+	// that has an id. A lock that passes from one goroutine to the next in a process
+	// has a new owner, too.
 	ChangeAcquired What = "acquired"
-	// ChangeReleased: a holder is gone before its lease was over: it has released the lock, or somebody has by force.
-	// A lock that redlatch.MinHold keeps still has a holder then, which nobody is.
+	// ChangeReleased: a holder is gone before its lease was over: it has released the
+	// lock, or somebody has by force. A lock that redlatch.MinHold keeps still has a
+	// holder then, which nobody is.
 	ChangeReleased What = "released"
-	// ChangeExpired: a holder is gone, and its lease may have ended since the last look. It may also have released
-	// the lock in that time.
+	// ChangeExpired: a holder is gone, and its lease may have ended since the last
+	// look. It may also have released the lock in that time.
 	ChangeExpired What = "expired"
-	// ChangeLost: a client of redlatch says that it has lost a hold. That holder is also released or expired, if Watch
-	// has seen it hold the lock, mostly before.
+	// ChangeLost: a client of redlatch says that it has lost a hold. That holder is
+	// also released or expired, if Watch has seen it hold the lock, mostly before.
 	ChangeLost What = "lost"
-	// ChangeState: a synchronizer has other numbers than at the last look: Info has them. Or a lock is free that
-	// redlatch.MinHold kept.
+	// ChangeState: a synchronizer has other numbers than at the last look: Info has
+	// them. Or a lock is free that redlatch.MinHold kept.
 	ChangeState What = "state"
 	// ChangeWaiting: another number of callers waits.
 	ChangeWaiting What = "waiting"
 )
 
-// String returns a line for a log: "acquired by billing@host-7 pid 4121 (owner ...:7)".
+// String returns a line for a log: "acquired by billing@host-7 pid 4121 (owner
+// ...:7)".
 func (c Change) String() string {
 	text := string(c.What)
 	if h := c.Holder; h.Owner != "" {
@@ -88,41 +94,52 @@ func (c Change) String() string {
 const (
 	lookEvery = 500 * time.Millisecond // from one look at Redis to the next
 	askEvery  = 5 * time.Second        // from one question to the clients to the next
-	// nameWait is for how long a line is held back whose client is asked for its name: a client notes that a second or two
-	// after it first holds something, and answers once a second at most.
+	// nameWait is for how long a line is held back whose client is asked for its name:
+	// a client notes that a second or two after it first holds something, and answers
+	// once a second at most.
 	nameWait = 1200 * time.Millisecond
 	// mostSaid is of how many clients it is remembered what they have said so.
 	mostSaid = 1000
-	// mostLosses is how many losses are remembered as told: no more than the clients of a server tell of in an hour.
+	// mostLosses is how many losses are remembered as told: no more than the clients
+	// of a server tell of in an hour.
 	mostLosses = 4096
 	// lossAge is longer than a client tells of a loss.
 	lossAge = 2 * time.Hour
 )
 
-// Watch looks at what has this name, whatever it is, again and again, and yields what has changed: who holds it, how many
-// wait for it, who has lost it, how it stands. It changes nothing.
+// Watch looks at what has this name, whatever it is, again and again, and yields
+// what has changed: who holds it, how many wait for it, who has lost it, how it
+// stands. It changes nothing.
 //
-// It does not see everything. It looks twice a second. What begins and ends between two looks is not seen: mostly so with
-// a lock that is held for a moment. A thread of Redisson that releases the lock and acquires it again between two looks
-// seems to have kept it. Only the clients know who waits, and what was lost. Watch asks them every five seconds, as
-// Participants does. If it does not know the client of a new holder, it asks them once more, and yields that Change up to
-// a second later. Redisson's clients do not say what they have lost, and Watch counts only those of their waiters that
-// listen. What clients say are claims. So Watch is for operators, dashboards and tests: no program should decide by it
+// It does not see everything. It looks twice a second. What begins and ends
+// between two looks is not seen: mostly so with a lock that is held for a moment.
+// A thread of Redisson that releases the lock and acquires it again between two
+// looks seems to have kept it. Only the clients know who waits, and what was lost.
+// Watch asks them every five seconds, as Participants does. If it does not know
+// the client of a new holder, it asks them once more, and yields that Change up to
+// a second later. Redisson's clients do not say what they have lost, and Watch
+// counts only those of their waiters that listen. What clients say are claims. So
+// Watch is for operators, dashboards and tests: no program should decide by it
 // whether it may go on, which only holding the lock says.
 //
-// Watch does not subscribe to the messages of releases. To the holders, a listener is somebody who waits: they would
-// leave it turns that it never takes.
+// Watch does not subscribe to the messages of releases. To the holders, a listener
+// is somebody who waits: they would leave it turns that it never takes.
 //
-// The first Change is ChangeBegins. Watch looks only while the caller waits for the next Change: one that is slow misses
-// what came and went meanwhile, and nothing is kept for it.
+// The first Change is ChangeBegins. Watch looks only while the caller waits for
+// the next Change: one that is slow misses what came and went meanwhile, and
+// nothing is kept for it.
 //
-// An error is yielded with a zero Change, once until a look is answered, and Watch goes on: an outage, when it has lasted
-// for redlatch.Config.OutageTimeout, and a key that is something else. The look that is answered begins with a ChangeBegins,
-// and what has changed meanwhile follows. If the user may not use the channels redlatch_ask and redlatch_answer, that
-// is such an error, too: then nobody is asked for five minutes. Watch ends when ctx ends, without an error. It ends with an error if the name
-// cannot be used, and when the client is closed (redlatch.ErrClosed). When the loop is left, nothing is left behind.
+// An error is yielded with a zero Change, once until a look is answered, and Watch
+// goes on: an outage, when it has lasted for redlatch.Config.OutageTimeout, and a
+// key that is something else. The look that is answered begins with a
+// ChangeBegins, and what has changed meanwhile follows. If the user may not use
+// the channels redlatch_ask and redlatch_answer, that is such an error, too: then
+// nobody is asked for five minutes. Watch ends when ctx ends, without an error. It
+// ends with an error if the name cannot be used, and when the client is closed
+// (redlatch.ErrClosed). When the loop is left, nothing is left behind.
 //
-// A look takes as many requests as Info. The question takes what Participants says, for one name.
+// A look takes as many requests as Info. The question takes what Participants
+// says, for one name.
 func (a *Admin) Watch(ctx context.Context, name string) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		key := a.client.Server.Key(name)
@@ -161,7 +178,8 @@ type watch struct {
 	questions
 }
 
-// questions are those to the clients. One is asked at a time, beside the looks: its answers take seconds.
+// questions are those to the clients. One is asked at a time, beside the looks:
+// its answers take seconds.
 type questions struct {
 	asking sync.WaitGroup
 	asked  time.Time     // when the clients were asked last
@@ -206,7 +224,8 @@ func (w *watch) run(ctx context.Context, yield func(Change, error) bool) {
 	}
 }
 
-// look asks Redis, and returns what has changed since it was asked last, or an error that was not told yet.
+// look asks Redis, and returns what has changed since it was asked last, or an
+// error that was not told yet.
 func (w *watch) look(ctx context.Context) ([]Change, error) {
 	e, asked := w.admin.client, time.Now()
 	in, err := e.Inspector.Info(ctx, w.key)
@@ -236,8 +255,8 @@ func (w *watch) look(ctx context.Context) ([]Change, error) {
 	return w.finished(changes), nil
 }
 
-// remember corrects the kind of what does not show it now: that of a number is told by its permits and by who waits, and
-// what is not there has none.
+// remember corrects the kind of what does not show it now: that of a number is
+// told by its permits and by who waits, and what is not there has none.
 func (w *watch) remember(in *inspect.Info) {
 	counts := w.last.Kind == redlatch.KindSemaphore || w.last.Kind == redlatch.KindExpirable || w.last.Kind == redlatch.KindLatch
 	switch gone := in.TTL == 0 && !in.Held() && len(in.Queue) == 0; {
@@ -268,7 +287,8 @@ type said struct {
 	at time.Time
 }
 
-// introduce finds out who the holders are. It waits for that, mostly for a second at most, if somebody holds now who did not.
+// introduce finds out who the holders are. It waits for that, mostly for a second
+// at most, if somebody holds now who did not.
 func (w *watch) introduce(ctx context.Context, now *Info) {
 	w.readNotes(ctx, now)
 	fresh := map[string]bool{}
@@ -297,7 +317,8 @@ func (w *watch) introduce(ctx context.Context, now *Info) {
 	nameless(func(h *Holder) { h.By = w.said[h.Client].by })
 }
 
-// readNotes reads what the holders' clients have noted that they are: at once, if somebody holds now who did not.
+// readNotes reads what the holders' clients have noted that they are: at once, if
+// somebody holds now who did not.
 func (w *watch) readNotes(ctx context.Context, now *Info) {
 	e := w.admin.client
 	if slices.ContainsFunc(now.Holders, func(h Holder) bool { return holderIn(&w.last, h) == nil }) {
@@ -327,7 +348,8 @@ func holderIn(info *Info, h Holder) *Holder {
 	return &info.Holders[i]
 }
 
-// differences returns what has changed between two looks. Nothing has if there was none before.
+// differences returns what has changed between two looks. Nothing has if there was
+// none before.
 func (w *watch) differences(before, now *Info) (changes []Change) {
 	if w.at.IsZero() {
 		return nil
@@ -357,7 +379,8 @@ func (w *watch) differences(before, now *Info) (changes []Change) {
 	return changes
 }
 
-// A state is how a synchronizer stands. What a number in Redis counts is a guess, which may change.
+// A state is how a synchronizer stands. What a number in Redis counts is a guess,
+// which may change.
 type state struct {
 	n, permits, parties int
 	rate                ratelimit.Rate
@@ -390,7 +413,8 @@ func (w *watch) ask(ctx context.Context) {
 	})
 }
 
-// heard reads what the clients have said, if they have, and returns what has changed by that, or that they cannot be asked.
+// heard reads what the clients have said, if they have, and returns what has
+// changed by that, or that they cannot be asked.
 func (w *watch) heard(context.Context) ([]Change, error) {
 	w.mu.Lock()
 	a := w.answer

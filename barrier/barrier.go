@@ -1,5 +1,5 @@
-// Package barrier lets callers of any number of processes wait for one another, again and again. Redisson has no
-// barriers: the keys are redlatch's own.
+// Package barrier lets callers of any number of processes wait for one another,
+// again and again. Redisson has no barriers: the keys are redlatch's own.
 //
 //	step := barrier.New(client, "simulation:step", 4)
 //	index, err := step.Await(ctx) // until all four have come; 0: this one was the last
@@ -26,18 +26,18 @@ var ErrBroken = barrier.ErrBroken
 
 // A Barrier lets callers of any number of processes wait for one another. When as
 // many have arrived as it has parties, all of them go on, and the barrier is there
-// for the next time. A Barrier is a name, immutable, and cheap, and may be shared. Its
-// keys in Redis expire ten minutes after their last use.
+// for the next time. A Barrier is a name, immutable, and cheap, and may be shared.
+// Its keys in Redis expire ten minutes after their last use.
 //
-// The callers that go on together are a generation. Either each of them is told that
-// all have arrived, or each is told that the generation is broken: a caller has left
-// before all had arrived, a process has died, or somebody has called Reset. A caller
-// that hears nothing for more than a minute is told so, too; then the others may have
-// gone on. The next generation begins empty. A caller belongs to one generation, and
-// is counted in it once, whatever happens to its request.
+// The callers that go on together are a generation. Either each of them is told
+// that all have arrived, or each is told that the generation is broken: a caller
+// has left before all had arrived, a process has died, or somebody has called
+// Reset. A caller that hears nothing for more than a minute is told so, too; then
+// the others may have gone on. The next generation begins empty. A caller belongs
+// to one generation, and is counted in it once, whatever happens to its request.
 //
-// The number of parties is stored with the barrier: a Barrier with another number is
-// refused with redlatch.ErrInvalid, until it calls Reset.
+// The number of parties is stored with the barrier: a Barrier with another number
+// is refused with redlatch.ErrInvalid, until it calls Reset.
 type Barrier struct {
 	e   *bridge.Engines
 	in  *barrier.Barrier
@@ -62,16 +62,16 @@ func (b *Barrier) Name() string { return b.in.Name() }
 // Parties returns how many callers make a generation.
 func (b *Barrier) Parties() int { return b.in.Parties }
 
-// Await arrives at the barrier and waits until all parties have arrived. It returns
-// how many were still missing when the caller arrived. That is 0 for the last one:
-// the callers can agree that this one does what is to be done once.
+// Await arrives at the barrier and waits until all parties have arrived. It
+// returns how many were still missing when the caller arrived. That is 0 for the
+// last one: the callers can agree that this one does what is to be done once.
 //
-// If ctx ends before, the caller leaves and breaks the generation: the
-// others get ErrBroken. Its own error is redlatch.ErrBusy, or redlatch.ErrUnavailable if the server did
-// not answer. redlatch.Client.Close breaks the generation, too. So does a caller that cannot reach the
-// server for redlatch.Config.OutageTimeout, as soon as it reaches it again. If the caller's
-// process dies, the others get ErrBroken when the process has not been heard for its
-// redlatch.Config.WatchdogTimeout.
+// If ctx ends before, the caller leaves and breaks the generation: the others get
+// ErrBroken. Its own error is redlatch.ErrBusy, or redlatch.ErrUnavailable if the
+// server did not answer. redlatch.Client.Close breaks the generation, too. So does
+// a caller that cannot reach the server for redlatch.Config.OutageTimeout, as soon
+// as it reaches it again. If the caller's process dies, the others get ErrBroken
+// when the process has not been heard for its redlatch.Config.WatchdogTimeout.
 //
 // A caller that leaves, or does not hear from the server, cannot know whether the
 // others have gone on at that moment.
@@ -99,8 +99,8 @@ func (b *Barrier) explain(err error) error {
 	return err
 }
 
-// Reset breaks the current generation, if anybody waits in it, and gives the barrier
-// this Barrier's number of parties.
+// Reset breaks the current generation, if anybody waits in it, and gives the
+// barrier this Barrier's number of parties.
 func (b *Barrier) Reset(ctx context.Context) error {
 	if err := b.usable(ctx); err != nil {
 		return err
@@ -120,7 +120,8 @@ const (
 	// BrokenLeft: a caller has left after it had arrived: its context ended,
 	// or its client was closed.
 	BrokenLeft BreakReason = "left"
-	// BrokenDead: one of the clients was not heard for its redlatch.Config.WatchdogTimeout.
+	// BrokenDead: one of the clients was not heard for its
+	// redlatch.Config.WatchdogTimeout.
 	BrokenDead BreakReason = "dead"
 	// BrokenReset: somebody has called Reset.
 	BrokenReset BreakReason = "reset"

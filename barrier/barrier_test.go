@@ -7,7 +7,8 @@ import (
 	engine "github.com/redlatch/redlatch/internal/barrier"
 )
 
-// The engine says in words of its own how a generation was broken. These become the user's.
+// The engine says in words of its own how a generation was broken. These become
+// the user's.
 func TestTheWordsAreThoseOfTheEngine(t *testing.T) {
 	for reason, word := range map[barrier.BreakReason]string{
 		barrier.BrokenLeft: engine.Left, barrier.BrokenDead: engine.Dead, barrier.BrokenReset: engine.Reset, barrier.BrokenGone: engine.Gone,

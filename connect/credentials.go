@@ -16,11 +16,12 @@ import (
 //
 // An error counts as an outage, and so does a server's refusal of the credentials:
 // a request for that connection is not executed, and is tried again for as long as
-// redlatch.Config.OutageTimeout says. The next connection calls the function again.
-// The error is shown, so it must not contain the credentials.
+// redlatch.Config.OutageTimeout says. The next connection calls the function
+// again. The error is shown, so it must not contain the credentials.
 type CredentialsFunc func(ctx context.Context) (username, password string, err error)
 
-// Ask calls the function, and waits no longer than ctx lasts, whatever the function does.
+// Ask calls the function, and waits no longer than ctx lasts, whatever the
+// function does.
 func (f CredentialsFunc) Ask(ctx context.Context) (username, password string, err error) {
 	type answer struct {
 		username, password string

@@ -11,7 +11,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Whatever Parse accepts, it says the same of when it is asked again, when it is shown, and when somebody else reads it.
+// Whatever Parse accepts, it says the same of when it is asked again, when it is
+// shown, and when somebody else reads it.
 func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse(text)
@@ -44,7 +45,8 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// checkShown wants that what is shown is a URL that means the same, less what is not shown, and that it can be printed.
+// checkShown wants that what is shown is a URL that means the same, less what is
+// not shown, and that it can be printed.
 func checkShown(t *testing.T, s Settings) {
 	t.Helper()
 	shown := s.String()
@@ -67,7 +69,8 @@ func checkShown(t *testing.T, s Settings) {
 	}
 }
 
-// spelled is a password with a digit in any two of its characters, so that no piece of it is a word of an error.
+// spelled is a password with a digit in any two of its characters, so that no
+// piece of it is a word of an error.
 const spelled = "h1u2n3t4e5r6t7w8o9"
 
 // shows says whether a text has a piece of spelled.
@@ -80,7 +83,8 @@ func shows(text string) bool {
 	return false
 }
 
-// Wherever in a URL a password stands, and whatever its owner forgot to encode in it, no error has a piece of it.
+// Wherever in a URL a password stands, and whatever its owner forgot to encode in
+// it, no error has a piece of it.
 func FuzzParseShowsNoPassword(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, unencoded, after string, at uint8) {
 		cut := int(at) % len(spelled)

@@ -8,8 +8,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// What the program says goes before the file, what it does not say is the file's, and what belongs together
-// stays together.
+// What the program says goes before the file, what it does not say is the file's,
+// and what belongs together stays together.
 func TestTheFileSaysWhatTheProgramDoesNot(t *testing.T) {
 	for name, tc := range map[string]struct{ file, own, want redlatch.Config }{
 		"the file":    {redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 2}, redlatch.Config{}, redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 2}},

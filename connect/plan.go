@@ -14,10 +14,10 @@ import (
 	"github.com/redlatch/redlatch/internal/mask"
 )
 
-// A Plan has settings that fit together, with the files of TLS read and the defaults
-// filled in. The packages of drivers make the options of their client from it.
-// A program with a client library of its own can do the same. Its Config is the whole
-// one of the client.
+// A Plan has settings that fit together, with the files of TLS read and the
+// defaults filled in. The packages of drivers make the options of their client
+// from it. A program with a client library of its own can do the same. Its Config
+// is the whole one of the client.
 type Plan struct {
 	Settings
 	Secure *tls.Config   // nil for connections in the clear
@@ -27,8 +27,8 @@ type Plan struct {
 	Unix   bool          // the address is the path of a Unix socket
 }
 
-// Plan reads the files of TLS, and refuses settings that contradict each other. It sends nothing
-// to a server. What cfg leaves zero is as s.Config says.
+// Plan reads the files of TLS, and refuses settings that contradict each other. It
+// sends nothing to a server. What cfg leaves zero is as s.Config says.
 func (s Settings) Plan(cfg redlatch.Config) (Plan, error) {
 	s.Config = s.complete(cfg)
 	secure, err := s.TLS.config()
@@ -56,8 +56,8 @@ func (s Settings) Plan(cfg redlatch.Config) (Plan, error) {
 	}, nil
 }
 
-// refused returns the error of a client library that refuses the options, without the credentials that the error may
-// contain.
+// refused returns the error of a client library that refuses the options, without
+// the credentials that the error may contain.
 func (plan Plan) refused(err error) error {
 	return fmt.Errorf("connect: %s: %w", strings.Join(plan.Addresses, ","), mask.Error(err, plan.secrets()...))
 }
@@ -75,7 +75,8 @@ func clientName() string {
 	}, name)
 }
 
-// program returns the name by which a program was started; "" if that is not known.
+// program returns the name by which a program was started; "" if that is not
+// known.
 func program(args []string) string {
 	if len(args) == 0 || args[0] == "" {
 		return ""

@@ -103,8 +103,8 @@ func (severity Severity) String() string {
 	return fmt.Sprintf("Severity(%d)", uint8(severity))
 }
 
-// WarningLines returns a line for each important warning, and then one for all harmless ones together, which names their
-// keys. The texts of these say why.
+// WarningLines returns a line for each important warning, and then one for all
+// harmless ones together, which names their keys. The texts of these say why.
 func WarningLines(warnings []Warning) (lines []string) {
 	var keys []string
 	for _, w := range warnings {
@@ -146,8 +146,8 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", int(m))
 }
 
-// A Secret is shown as three stars by each verb of package fmt, by encoding/json and by
-// log/slog.
+// A Secret is shown as three stars by each verb of package fmt, by encoding/json
+// and by log/slog.
 type Secret string
 
 const stars = "***"
@@ -160,8 +160,8 @@ func (secret Secret) String() string {
 	return stars
 }
 
-// Format hides the secret from package fmt, which would otherwise show it in its message about a verb that is
-// not for text.
+// Format hides the secret from package fmt, which would otherwise show it in its
+// message about a verb that is not for text.
 func (secret Secret) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), secret.String())
 }
@@ -207,7 +207,8 @@ func (s Settings) String() string {
 	return b.String()
 }
 
-// noAt escapes what package url leaves as it is, and Parse refuses behind the hosts.
+// noAt escapes what package url leaves as it is, and Parse refuses behind the
+// hosts.
 func noAt(path string) string { return strings.ReplaceAll(path, "@", "%40") }
 
 // MarshalText returns what String returns.

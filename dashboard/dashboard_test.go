@@ -127,7 +127,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// There is nothing that changes anything, and no way for the page of another site to ask.
+// There is nothing that changes anything, and no way for the page of another site
+// to ask.
 func TestItOnlyShows(t *testing.T) {
 	s := &source{}
 	h := handler(t, s, Options{})
@@ -180,7 +181,8 @@ func TestBelowAPath(t *testing.T) {
 	}
 }
 
-// A name is any bytes. None makes an element, or hides what it is, and each has a link that leads to it.
+// A name is any bytes. None makes an element, or hides what it is, and each has a
+// link that leads to it.
 func TestNamesAreText(t *testing.T) {
 	for _, name := range []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `javascript:alert(1)`, `../../x?y=z&name=other#f`, "\xff\xfe\x00", "a\nb\r\x1b[2J\u202e\u200b",
@@ -245,7 +247,8 @@ func TestALock(t *testing.T) {
 	}
 }
 
-// Of a semaphore there are permits, and how it stands; of a lock that cannot be had, why.
+// Of a semaphore there are permits, and how it stands; of a lock that cannot be
+// had, why.
 func TestOtherPages(t *testing.T) {
 	two, three := 2, 3
 	s := &source{wrong: "clients could not be asked <who>"}
@@ -266,8 +269,9 @@ func TestOtherPages(t *testing.T) {
 	contains(t, get(t, refused, "/lock?name=x").Body.String(), "<h1>x</h1>", "WRONGTYPE &lt;b&gt;", "Live")
 }
 
-// A page said "readRedis does not have that" of a claim, "1 times" of a permit, "5 in 0s" of a rate, and for how long ago
-// a hold was lost as if it had been held for so long.
+// A page said "readRedis does not have that" of a claim, "1 times" of a permit, "5
+// in 0s" of a rate, and for how long ago a hold was lost as if it had been held
+// for so long.
 func TestWhatIsSaidOfCallersAndRatesCanBeRead(t *testing.T) {
 	ms, one := int64(3200), 1
 	claim := func(reason, mode, evidence string) overview.Claim {

@@ -56,8 +56,8 @@ func (h *Handler) sparkline(id, title string, points []overview.Point, of func(o
 	return s
 }
 
-// A drawing shows who has a lock and who waits for it, on the left, and what these have and wait for
-// besides, on the right.
+// A drawing shows who has a lock and who waits for it, on the left, and what these
+// have and wait for besides, on the right.
 type drawing struct {
 	Width, Height int
 	Nodes         []*node

@@ -11,7 +11,8 @@ import (
 	"github.com/redlatch/redlatch/dashboard"
 )
 
-// A service gets requests while its locks work. The liveness probe asks nobody: a restart would give up what is held.
+// A service gets requests while its locks work. The liveness probe asks nobody: a
+// restart would give up what is held.
 func ExampleHealth() {
 	var client *redlatch.Client // the program's
 
@@ -21,7 +22,8 @@ func ExampleHealth() {
 	log.Print(http.ListenAndServe("10.0.0.7:8081", internal))
 }
 
-// A program that has users shows the pages to those whom it knows: mustLogIn is its own.
+// A program that has users shows the pages to those whom it knows: mustLogIn is
+// its own.
 func Example() {
 	var client *redlatch.Client                                       // the program's
 	mustLogIn := func(next http.Handler) http.Handler { return next } // and its authentication
@@ -37,7 +39,8 @@ func Example() {
 	log.Print(server.ListenAndServeTLS("cert.pem", "key.pem"))
 }
 
-// A program serves metrics of all clients of its Redis beside its own, where only Prometheus can reach them.
+// A program serves metrics of all clients of its Redis beside its own, where only
+// Prometheus can reach them.
 func ExampleHandler_Metrics() {
 	var client *redlatch.Client // the program's
 
@@ -49,7 +52,8 @@ func ExampleHandler_Metrics() {
 	log.Print(http.ListenAndServe("127.0.0.1:9090", mux))
 }
 
-// The pages list the locks of one part of the program, look every second, and show no password.
+// The pages list the locks of one part of the program, look every second, and show
+// no password.
 func ExampleOptions() {
 	var client *redlatch.Client // the program's
 

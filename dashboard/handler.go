@@ -17,19 +17,21 @@ import (
 
 // Options say what the pages show. The zero value is right for most programs.
 type Options struct {
-	// Pattern is a glob for the names of the locks that are listed, as of [github.com/redlatch/redlatch/admin.Admin.Locks].
-	// Zero means all. It hides nothing: the page of any lock can be opened by its name. The page of
-	// a lock that is not listed has no bars.
+	// Pattern is a glob for the names of the locks that are listed, as of
+	// [github.com/redlatch/redlatch/admin.Admin.Locks]. Zero means all. It hides
+	// nothing: the page of any lock can be opened by its name. The page of a lock that
+	// is not listed has no bars.
 	Pattern string
-	// Interval is how long to wait after one look for the next. It is at least a second. Zero
-	// means 5 seconds.
+	// Interval is how long to wait after one look for the next. It is at least a
+	// second. Zero means 5 seconds.
 	Interval time.Duration
-	// Server is what the pages show as the server, such as its address. Zero means that they
-	// show nothing.
+	// Server is what the pages show as the server, such as its address. Zero means
+	// that they show nothing.
 	Server string
-	// Mask is for credentials that may stand in texts, such as a server's errors. It is called with each text
-	// before the text is shown, and returns what is shown instead. It must not block. It cannot hide names,
-	// because a link contains the name of its lock as it is. Zero means that nothing is hidden.
+	// Mask is for credentials that may stand in texts, such as a server's errors. It
+	// is called with each text before the text is shown, and returns what is shown
+	// instead. It must not block. It cannot hide names, because a link contains the
+	// name of its lock as it is. Zero means that nothing is hidden.
 	Mask func(text string) string
 }
 
@@ -38,8 +40,8 @@ const (
 	leastInterval   = time.Second
 )
 
-// A Handler serves the pages. It answers GET and HEAD only. Its methods may be called by several
-// goroutines at a time.
+// A Handler serves the pages. It answers GET and HEAD only. Its methods may be
+// called by several goroutines at a time.
 type Handler struct {
 	o     Options
 	watch *watch
@@ -47,8 +49,8 @@ type Handler struct {
 
 // New returns a handler that asks a client. Close the handler before the client.
 //
-// Callers that wait for one another are shown as a possible deadlock when they have waited for the
-// client's Config.SlowWait.
+// Callers that wait for one another are shown as a possible deadlock when they
+// have waited for the client's Config.SlowWait.
 func New(client *redlatch.Client, o Options) *Handler {
 	lister := overview.Lister{Client: client, Pattern: o.Pattern, Lost: true}
 	return newHandler(lister.ListWith, o)
@@ -64,10 +66,10 @@ func newHandler(list lister, o Options) *Handler {
 	return &Handler{o: o, watch: newWatch(list, o.Interval)}
 }
 
-// Close ends all open pages, and whatever is being asked. When it returns, the only goroutines of
-// the handler are those that the server runs for open pages, and they are about to end. A server
-// that shuts down waits for these: see [http.Server.RegisterOnShutdown]. Close may be called
-// again.
+// Close ends all open pages, and whatever is being asked. When it returns, the
+// only goroutines of the handler are those that the server runs for open pages,
+// and they are about to end. A server that shuts down waits for these: see
+// [http.Server.RegisterOnShutdown]. Close may be called again.
 func (h *Handler) Close() { h.watch.close() }
 
 //go:embed web
@@ -97,8 +99,8 @@ func read(name, mime string) file {
 // policy lets a page load what this handler has, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// ServeHTTP answers a request. The path of the request must be the part below the place where
-// the handler is mounted.
+// ServeHTTP answers a request. The path of the request must be the part below the
+// place where the handler is mounted.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !admit(w, r) {
 		return
@@ -135,7 +137,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit says what a browser may do with the answer, and whether there is to be one: else it has refused the request.
+// admit says what a browser may do with the answer, and whether there is to be
+// one: else it has refused the request.
 func admit(w http.ResponseWriter, r *http.Request) bool {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)

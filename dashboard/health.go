@@ -12,22 +12,26 @@ import (
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
-// probeTime is how long an answer may take. Kubernetes waits for a second unless it is told otherwise. The server has a
-// little less, so that a driver that heeds its context can say what is wrong.
+// probeTime is how long an answer may take. Kubernetes waits for a second unless
+// it is told otherwise. The server has a little less, so that a driver that heeds
+// its context can say what is wrong.
 const (
 	probeTime  = 800 * time.Millisecond
 	serverTime = probeTime - 50*time.Millisecond
 )
 
-// Health returns a handler for readiness probes: the status is 200 with "ok" if redlatch.Client.Healthy returns nil, and
-// else 503 with what is wrong, a line for each sentence. It answers after 0.8 seconds at the latest, also if the driver
-// returns later, and then with 503. It asks the server once at a time: a probe that comes meanwhile gets the same answer.
+// Health returns a handler for readiness probes: the status is 200 with "ok" if
+// redlatch.Client.Healthy returns nil, and else 503 with what is wrong, a line for
+// each sentence. It answers after 0.8 seconds at the latest, also if the driver
+// returns later, and then with 503. It asks the server once at a time: a probe
+// that comes meanwhile gets the same answer.
 //
-// It is not for liveness probes. A process that is restarted in an outage gives up its holds, and most holds would have
-// outlived the outage.
+// It is not for liveness probes. A process that is restarted in an outage gives up
+// its holds, and most holds would have outlived the outage.
 //
-// The handler has no authentication of its own. An error may name servers and users, so mount the handler where only the
-// platform reaches it. mask is as Options.Mask; nil hides nothing.
+// The handler has no authentication of its own. An error may name servers and
+// users, so mount the handler where only the platform reaches it. mask is as
+// Options.Mask; nil hides nothing.
 func Health(client *redlatch.Client, mask func(text string) string) http.Handler {
 	asked := &prober{client: client}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,8 +73,8 @@ type verdict struct {
 	err  error
 }
 
-// healthy returns what Client.Healthy returns, or an error when ctx ends before: not every driver returns in time when
-// the server is silent.
+// healthy returns what Client.Healthy returns, or an error when ctx ends before:
+// not every driver returns in time when the server is silent.
 func (p *prober) healthy(ctx context.Context) error {
 	v := p.ask(ctx)
 	select {
@@ -81,8 +85,8 @@ func (p *prober) healthy(ctx context.Context) error {
 	}
 }
 
-// ask returns the verdict that is to come, and asks for one if nobody does. It does not end with ctx, as others may
-// share it.
+// ask returns the verdict that is to come, and asks for one if nobody does. It
+// does not end with ctx, as others may share it.
 func (p *prober) ask(ctx context.Context) *verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()

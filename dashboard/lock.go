@@ -146,7 +146,8 @@ func (h *Handler) claim(c *overview.Claim) caller {
 	return caller{Who: h.text(c.Who()), Owner: h.text(c.Owner), For: c.ForText(), What: h.text(c.Mode), Site: h.text(c.Site), Note: h.text(c.Note)}
 }
 
-// addWaiters adds who waits: first those in the queue, if there is one, then who else says so.
+// addWaiters adds who waits: first those in the queue, if there is one, then who
+// else says so.
 func (h *Handler) addWaiters(p *lock, l *overview.Lock, all *overview.Listing) {
 	said := map[string]*overview.Claim{}
 	for i := range l.Waiting {

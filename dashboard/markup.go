@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// A markup is HTML of ours. Texts of others are strings, which no function here takes for it.
+// A markup is HTML of ours. Texts of others are strings, which no function here
+// takes for it.
 type markup string
 
 // A writer writes HTML.
 type writer struct{ strings.Builder }
 
-// put writes markup in which a % stands for each of the texts. They are escaped, for a place between tags or between
-// the quotes of an attribute.
+// put writes markup in which a % stands for each of the texts. They are escaped,
+// for a place between tags or between the quotes of an attribute.
 func (w *writer) put(m markup, texts ...any) {
 	parts := strings.Split(string(m), "%")
 	if len(parts) != len(texts)+1 {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever somebody calls a lock, a client or a note, a page shows it as text, and shows all of it.
+// Whatever somebody calls a lock, a client or a note, a page shows it as text, and
+// shows all of it.
 func FuzzATextIsNeverMarkup(f *testing.F) {
 	for _, s := range []string{"", "orders", `"><script>alert(1)</script>`, "' onload='x", "&lt;b&gt;", "a & b", "100 %", "\x00\xff\u202e", "</title>"} {
 		f.Add(s)

@@ -16,24 +16,31 @@ const (
 	answering   = time.Second      // of that, for the answer to arrive
 )
 
-// Metrics returns a handler that answers with what the pages list, as metrics for Prometheus: who holds,
-// who waits and what was lost, by prefixes of names. docs/production.md lists them.
+// Metrics returns a handler that answers with what the pages list, as metrics for
+// Prometheus: who holds, who waits and what was lost, by prefixes of names.
+// docs/production.md lists them.
 //
-// Without prefixes, a name is counted by what stands before its first colon, and a name without a colon
-// by the empty prefix. The first 100 prefixes are kept for as long as the handler is used, and all other
-// names are counted as "other". With prefixes, a name is
-// counted by the longest of these that it begins with, or as "other".
+// Without prefixes, a name is counted by what stands before its first colon, and a
+// name without a colon by the empty prefix. The first 100 prefixes are kept for as
+// long as the handler is used, and all other names are counted as "other". With
+// prefixes, a name is counted by the longest of these that it begins with, or as
+// "other".
 //
-// Scrapes and pages share their looks. A look is shown for [Options.Interval], and the server is asked once
-// a second at most, however many scrapes come. A scrape waits for its look until a second before the
-// end of the time that Prometheus gives it (scrape_timeout; 30 seconds at most). If the server has not
-// answered by then, the status is 200, redlatch_server_up is 0, and nothing else of now is told.
+// Scrapes and pages share their looks. A look is shown for [Options.Interval], and
+// the server is asked once a second at most, however many scrapes come. A scrape
+// waits for its look until a second before the end of the time that Prometheus
+// gives it (scrape_timeout; 30 seconds at most). If the server has not answered by
+// then, the status is 200, redlatch_server_up is 0, and nothing else of now is
+// told.
 //
-// Losses are counted from New on. One of a client that ends before the next look is not seen. The first scrape may already
-// count some: to Prometheus these are no increase, unless an earlier scrape has told of 0 because the server did not answer.
+// Losses are counted from New on. One of a client that ends before the next look
+// is not seen. The first scrape may already count some: to Prometheus these are no
+// increase, unless an earlier scrape has told of 0 because the server did not
+// answer.
 //
-// The handler answers GET and HEAD at any path, and may be called by several goroutines at a time. It has
-// no authentication. After Close, or while 200 pages and scrapes are being answered, its status is 503.
+// The handler answers GET and HEAD at any path, and may be called by several
+// goroutines at a time. It has no authentication. After Close, or while 200 pages
+// and scrapes are being answered, its status is 503.
 func (h *Handler) Metrics(prefixes ...string) http.Handler {
 	var mu sync.Mutex
 	m := overview.Metrics{Prefixes: prefixes}

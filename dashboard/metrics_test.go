@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
-// scrape asks as Prometheus does that waits for so many seconds, and returns what it reads.
+// scrape asks as Prometheus does that waits for so many seconds, and returns what
+// it reads.
 func scrape(t *testing.T, metrics http.Handler, timeout string) (text string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -27,8 +28,9 @@ func scrape(t *testing.T, metrics http.Handler, timeout string) (text string) {
 	return w.Body.String()
 }
 
-// A storm of scrapes is no storm of questions: those that come together, and the pages, share one look. So do those that
-// come while that goes on, which may not know what they want to know.
+// A storm of scrapes is no storm of questions: those that come together, and the
+// pages, share one look. So do those that come while that goes on, which may not
+// know what they want to know.
 func TestScrapesShareALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
@@ -59,7 +61,8 @@ func TestScrapesShareALook(t *testing.T) {
 	})
 }
 
-// Without an answer there is a page that says so, and no number of a time before; what was counted stays.
+// Without an answer there is a page that says so, and no number of a time before;
+// what was counted stays.
 func TestAScrapeOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
@@ -88,7 +91,8 @@ func TestAScrapeOfAnOutage(t *testing.T) {
 	})
 }
 
-// A look that takes long is waited for until shortly before Prometheus gives up, and not longer: else it would read nothing at all.
+// A look that takes long is waited for until shortly before Prometheus gives up,
+// and not longer: else it would read nothing at all.
 func TestAScrapeIsAnsweredInTime(t *testing.T) {
 	for timeout, most := range map[string]time.Duration{
 		"": 9 * time.Second, "10": 9 * time.Second, "2.5": 1500 * time.Millisecond, "1": 500 * time.Millisecond,

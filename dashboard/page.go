@@ -1,6 +1,7 @@
 package dashboard
 
-// This file draws the pages, from views. The texts of a view come from everywhere: names, identities, notes, errors.
+// This file draws the pages, from views. The texts of a view come from everywhere:
+// names, identities, notes, errors.
 
 // page writes a whole page.
 func (w *writer) page(v *view) {

@@ -12,8 +12,9 @@ const (
 	mostSending = 10 * time.Second // for which a browser may not take what it is sent
 )
 
-// stream sends the parts of a page that are not as they were, after each look, until the browser or the
-// handler ends it. A browser that is slow gets the latest look, and not those in between.
+// stream sends the parts of a page that are not as they were, after each look,
+// until the browser or the handler ends it. A browser that is slow gets the latest
+// look, and not those in between.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q query) {
 	v, err := h.watch.attach(q.name)
 	if err != nil {

@@ -50,7 +50,8 @@ func (w *pipeWriter) WriteHeader(code int) {
 	}
 }
 
-// SetWriteDeadline ends the stream then, as over HTTP/2, whether anybody writes or not.
+// SetWriteDeadline ends the stream then, as over HTTP/2, whether anybody writes or
+// not.
 func (w *pipeWriter) SetWriteDeadline(at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +107,8 @@ func (l *listener) hears() (event string, parts map[string]string) {
 	}
 }
 
-// A browser hears what has changed, that the server does not answer, and that it does again.
+// A browser hears what has changed, that the server does not answer, and that it
+// does again.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
@@ -149,7 +151,8 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// However many look, the server is asked once; and once more for each lock that they show.
+// However many look, the server is asked once; and once more for each lock that
+// they show.
 func TestManyShareALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
@@ -260,7 +263,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A server that gives no answer at all is said to be down, and a page is made meanwhile: it does not say that nothing is held.
+// A server that gives no answer at all is said to be down, and a page is made
+// meanwhile: it does not say that nothing is held.
 func TestAServerThatIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(func(ctx context.Context, _ []string) (overview.Listing, error) {
@@ -296,7 +300,8 @@ func TestAServerThatIsSilent(t *testing.T) {
 	})
 }
 
-// What was seen before nobody was there is not called live until there is another look.
+// What was seen before nobody was there is not called live until there is another
+// look.
 func TestWhatIsOldIsNotLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down error

@@ -50,7 +50,8 @@ func asked(r *http.Request, lock bool) (query, error) {
 	return q, nil
 }
 
-// printable is a filter as a form shows it, which is sent again: without what cannot be printed.
+// printable is a filter as a form shows it, which is sent again: without what
+// cannot be printed.
 func printable(filter string) string {
 	return strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) || r == '\uFFFD' {
@@ -181,7 +182,8 @@ func (h *Handler) addState(v *view, l *look, fresh bool) {
 // clock is a time of this day.
 func clock(t time.Time) string { return t.Format("15:04:05 MST") }
 
-// mostCircles is how many possible deadlocks, and how many waits of each, a page has.
+// mostCircles is how many possible deadlocks, and how many waits of each, a page
+// has.
 const mostCircles = 20
 
 func (h *Handler) circles(all [][]overview.Wait) (notes []note) {
@@ -207,8 +209,8 @@ func (h *Handler) circles(all [][]overview.Wait) (notes []note) {
 
 var asterisks = regexp.MustCompile(`\*{2,}`)
 
-// filtered says which locks are shown: those whose name or holder has the text, or fits it if there
-// is an asterisk or a question mark in it. Case does not matter.
+// filtered says which locks are shown: those whose name or holder has the text, or
+// fits it if there is an asterisk or a question mark in it. Case does not matter.
 func filtered(filter string) func(text string) bool {
 	filter = asterisks.ReplaceAllString(strings.ToLower(filter), "*") // many would take long
 	if !strings.ContainsAny(filter, "*?") {

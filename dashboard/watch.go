@@ -28,8 +28,8 @@ var (
 // A lister lists what there is, and looks at these names besides.
 type lister func(ctx context.Context, names []string) (overview.Listing, error)
 
-// A watch looks at the server again and again while there are viewers. One goroutine does, whatever
-// their number.
+// A watch looks at the server again and again while there are viewers. One
+// goroutine does, whatever their number.
 type watch struct {
 	list     lister
 	interval time.Duration
@@ -77,7 +77,8 @@ func (t *watch) close() {
 	t.work.Wait()
 }
 
-// attach adds a viewer. It gets a look of now, unless there is one that is new enough.
+// attach adds a viewer. It gets a look of now, unless there is one that is new
+// enough.
 func (t *watch) attach(name string) (*viewer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,8 +147,8 @@ func (t *watch) run() {
 	}
 }
 
-// due waits until it is time for a look, and returns the names to look at. It is not ok if nobody
-// is there any more.
+// due waits until it is time for a look, and returns the names to look at. It is
+// not ok if nobody is there any more.
 func (t *watch) due() (names []string, ok bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -165,7 +166,8 @@ func (t *watch) due() (names []string, ok bool) {
 	}
 }
 
-// next is how long to wait for the next look. If that is nothing, whoever is there will have had it.
+// next is how long to wait for the next look. If that is nothing, whoever is there
+// will have had it.
 func (t *watch) next() (wait time.Duration, names []string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -207,7 +209,8 @@ func (t *watch) publish(listing overview.Listing, err error) {
 	}
 }
 
-// current waits until there is something to show of a lock, or of all: for as long as the patience lasts.
+// current waits until there is something to show of a lock, or of all: for as long
+// as the patience lasts.
 func (t *watch) current(ctx context.Context, name string, patience time.Duration) error {
 	if t.has(name) {
 		return nil

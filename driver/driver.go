@@ -1,11 +1,12 @@
-// Package driver says what redlatch needs of a client library, as database/sql/driver
-// says what database/sql needs of a database driver. You need it only to write an
-// adapter: the packages redlatchgoredis, redlatchrueidis and redlatchvalkey
-// are adapters, and package drivertest checks any other.
+// Package driver says what redlatch needs of a client library, as
+// database/sql/driver says what database/sql needs of a database driver. You need
+// it only to write an adapter: the packages redlatchgoredis, redlatchrueidis and
+// redlatchvalkey are adapters, and package drivertest checks any other.
 //
-// An adapter implements [Redis], and [Batcher], [Acker], [Sharer] and [Subscriber] if its library
-// can do that. Its most important task is to say truthfully what became of a script
-// that failed. [ServerError] does so for everything that a server answers.
+// An adapter implements [Redis], and [Batcher], [Acker], [Sharer] and [Subscriber]
+// if its library can do that. Its most important task is to say truthfully what
+// became of a script that failed. [ServerError] does so for everything that a
+// server answers.
 package driver
 
 import (
@@ -18,8 +19,9 @@ import (
 // redlatchgoredis, redlatchrueidis and redlatchvalkey implement it. Package
 // drivertest checks any other implementation.
 //
-// An implementation may be an [io.Closer], too. Then Close of the last redlatch.Client that has it
-// closes it. Further calls of its Close must do nothing, because the program may close it as well.
+// An implementation may be an [io.Closer], too. Then Close of the last
+// redlatch.Client that has it closes it. Further calls of its Close must do
+// nothing, because the program may close it as well.
 //
 // Implementations must be safe for concurrent use.
 type Redis interface {
@@ -63,10 +65,10 @@ type Redis interface {
 	// that it is no longer a primary, or another node serves its slots now. The name
 	// "" means all nodes. f must not block. stop unregisters f.
 	//
-	// A driver that knows its server by a name alone leaves that server when it answers that it is not
-	// the primary of a key (READONLY, MOVED, MASTERDOWN): the name may lead to another server by now. What
-	// is sent after that answer goes over new connections, and subscriptions follow when the first of it
-	// has succeeded.
+	// A driver that knows its server by a name alone leaves that server when it
+	// answers that it is not the primary of a key (READONLY, MOVED, MASTERDOWN): the
+	// name may lead to another server by now. What is sent after that answer goes over
+	// new connections, and subscriptions follow when the first of it has succeeded.
 	OnBreak(f func(node string)) (stop func())
 
 	// Traits returns fixed facts about the driver and its configuration.
@@ -84,13 +86,15 @@ type Sharer interface {
 	Listeners(channel string, sharded bool) int
 }
 
-// A Subscriber is a Redis that knows which subscriptions are up. An adapter need not implement it. Without it
-// redlatch.Client.Healthy does not look at subscriptions.
+// A Subscriber is a Redis that knows which subscriptions are up. An adapter need
+// not implement it. Without it redlatch.Client.Healthy does not look at
+// subscriptions.
 type Subscriber interface {
 	Redis
 
-	// Unconfirmed returns how many channels have a listener although the server has not confirmed the subscription for
-	// at least d: it never has, it refuses, or the connection was lost and the library says so. It does no I/O.
+	// Unconfirmed returns how many channels have a listener although the server has
+	// not confirmed the subscription for at least d: it never has, it refuses, or the
+	// connection was lost and the library says so. It does no I/O.
 	Unconfirmed(d time.Duration) int
 }
 
@@ -125,8 +129,9 @@ type Acker interface {
 	// If the answer to WAIT is lost, the outcome is Unknown, even if the script was
 	// answered.
 	//
-	// There is at least one key. A driver limits how many connections to a node wait at
-	// a time, so that others remain. A call that finds none free in time is NotExecuted.
+	// There is at least one key. A driver limits how many connections to a node wait
+	// at a time, so that others remain. A call that finds none free in time is
+	// NotExecuted.
 	RunAcked(ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration) (reply Reply, acked int, err error)
 
 	// Replicas returns how many replicas the primary that has key is sending to right
@@ -166,14 +171,14 @@ type Traits struct {
 	// code that does, such as a hook of the client library.
 	ContextValues bool
 	// Interruptible says that Run, while it has a connection, returns when its context
-	// ends. The outcome of the error is Unknown, unless nothing was sent. What was sent
-	// may still be executed, its answer is dropped, and no other call notices. After that
-	// the driver does not use keys and args.
+	// ends. The outcome of the error is Unknown, unless nothing was sent. What was
+	// sent may still be executed, its answer is dropped, and no other call notices.
+	// After that the driver does not use keys and args.
 	Interruptible bool
-	// Direct says that a caller whose context can end may call Run itself while the server
-	// answers promptly, although Run does not return when the context ends. If the server
-	// falls silent at that moment the caller may be late by Timeout. Without Direct or
-	// Interruptible, a second goroutine calls Run for such a caller.
+	// Direct says that a caller whose context can end may call Run itself while the
+	// server answers promptly, although Run does not return when the context ends. If
+	// the server falls silent at that moment the caller may be late by Timeout.
+	// Without Direct or Interruptible, a second goroutine calls Run for such a caller.
 	Direct bool
 	// Cluster says that the keys of one script must share a hash slot.
 	Cluster bool

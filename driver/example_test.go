@@ -7,7 +7,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// What became of a script decides whether it may be sent again. An adapter says so for each error.
+// What became of a script decides whether it may be sent again. An adapter says so
+// for each error.
 func ExampleRunError() {
 	refused := driver.ServerError("LOADING Redis is loading the dataset in memory", errors.New("loading"))
 	fmt.Println(refused.Outcome, refused.Code)

@@ -21,8 +21,8 @@ const (
 	NotExecuted
 	// Refused: the server ran the script or looked at it, and answered with an error
 	// (WRONGTYPE, OOM, NOPERM, a bug). What the script had written before the error
-	// stays. Most scripts fail before they have written anything. An error that says that a
-	// key is at another node of a cluster is Unknown if a script has raised it.
+	// stays. Most scripts fail before they have written anything. An error that says
+	// that a key is at another node of a cluster is Unknown if a script has raised it.
 	Refused
 )
 
@@ -115,8 +115,8 @@ func raised(text string) string {
 	return text
 }
 
-// Failure returns the *RunError in err. For an error that has none, it returns one with
-// the outcome Unknown.
+// Failure returns the *RunError in err. For an error that has none, it returns one
+// with the outcome Unknown.
 func Failure(err error) *RunError {
 	var re *RunError
 	if errors.As(err, &re) {

@@ -22,7 +22,8 @@ func ship(ctx context.Context, token int64) error { return ctx.Err() }
 func ExampleCandidate_Run() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	// Every replica does this. One leads at a time; when it ends, another one follows at once.
+	// Every replica does this. One leads at a time; when it ends, another one follows
+	// at once.
 	err := election.New(newClient(), "scheduler").Run(ctx, func(ctx context.Context, term int64) error {
 		// term is higher than that of every leader before.
 		for ctx.Err() == nil {
@@ -45,8 +46,10 @@ func ExampleStandby() {
 	log.Print(scheduler.Run(context.Background(), ship))
 }
 
-// A leader outside of zone a looks every minute whether somebody in zone a waits, and hands the leadership back then. Each
-// client says where it is: redlatch.Config{Identity: redlatch.Identity{Labels: map[string]string{"zone": "a"}}}.
+// A leader outside of zone a looks every minute whether somebody in zone a waits,
+// and hands the leadership back then. Each client says where it is:
+// redlatch.Config{Identity: redlatch.Identity{Labels: map[string]string{"zone":
+// "a"}}}.
 func ExampleCandidate_Resign() {
 	ctx, client := context.Background(), newClient()
 	scheduler := election.New(client, "scheduler", election.Standby(5*time.Second))

@@ -25,7 +25,8 @@
 //     guards refuse new holders until the count has passed the highest token
 //     shown. That is an outage, not a corruption. Each acquisition of the lock
 //     counts on, so the outage ends.
-//   - A [Key] on the server that also has the lock is forgotten together with the lock.
+//   - A [Key] on the server that also has the lock is forgotten together with the
+//     lock.
 //   - A guard orders holders. It does not order what one holder does at the same
 //     time in several goroutines.
 //   - Tokens of different locks cannot be compared. Guard one resource with one

@@ -142,7 +142,8 @@ func openLock() *redlatch.Lock { return nil }
 
 func openRedis() driver.Redis { return nil }
 
-// Orders come and go, and so do their fences. No holder and no message may be held up for longer than a week.
+// Orders come and go, and so do their fences. No holder and no message may be held
+// up for longer than a week.
 func ExampleRemember() {
 	state, err := fence.NewKey(openRedis(), "orders:42:state", fence.Remember(7*24*time.Hour))
 	if err != nil {

@@ -21,9 +21,9 @@ func (g *Guard) Check(token int64) error {
 	return g.Do(token, func() error { return nil })
 }
 
-// Do shows a token as Check does and, if it is accepted, calls f. All other calls of
-// the guard wait until f has returned, so f must not use the guard. Do returns f's
-// error as it is; the token remains shown.
+// Do shows a token as Check does and, if it is accepted, calls f. All other calls
+// of the guard wait until f has returned, so f must not use the guard. Do returns
+// f's error as it is; the token remains shown.
 func (g *Guard) Do(token int64, f func() error) error {
 	if err := check(token); err != nil {
 		return err
@@ -55,8 +55,9 @@ type Register[T any] struct {
 	value T
 }
 
-// Set replaces the value. It returns a *StaleError if a higher token has been shown,
-// and ErrUnfenced if token is 0 or less. After an error the value is unchanged.
+// Set replaces the value. It returns a *StaleError if a higher token has been
+// shown, and ErrUnfenced if token is 0 or less. After an error the value is
+// unchanged.
 func (r *Register[T]) Set(token int64, value T) error {
 	return r.guard.Do(token, func() error {
 		r.value = value

@@ -32,15 +32,16 @@ var (
 // 150 bytes, and must not be evicted. To remove both for good, DEL them when no
 // earlier holder can be alive any more.
 //
-// Equal tokens are those of one holder, which may write as often as it likes. Its calls
-// of Set and Delete in one process take effect in the order in which they were made. A
-// request that reaches the server late, after a later call has been executed there,
-// changes nothing. If several processes share one token, the last request to arrive wins.
+// Equal tokens are those of one holder, which may write as often as it likes. Its
+// calls of Set and Delete in one process take effect in the order in which they
+// were made. A request that reaches the server late, after a later call has been
+// executed there, changes nothing. If several processes share one token, the last
+// request to arrive wins.
 //
-// So you may repeat a call that failed with any error but ErrStale and ErrUnfenced. The
-// call that failed may have taken effect. It may also take effect later, until the next
-// Set or Delete of this process with the same token has succeeded, or a higher token has
-// been shown.
+// So you may repeat a call that failed with any error but ErrStale and
+// ErrUnfenced. The call that failed may have taken effect. It may also take effect
+// later, until the next Set or Delete of this process with the same token has
+// succeeded, or a higher token has been shown.
 //
 // A Key is safe for concurrent use. Any number of them may name the same key.
 type Key struct {
@@ -61,14 +62,16 @@ type KeyOption struct{ remember time.Duration }
 // message may be held up. It is at least an hour. Without Remember the key forgets
 // nothing.
 //
-// If several Keys of this name were made, the longest time counts. So a token that a
-// Key without Remember has shown is kept for ever, until EXPIRE or DEL of the hash.
+// If several Keys of this name were made, the longest time counts. So a token that
+// a Key without Remember has shown is kept for ever, until EXPIRE or DEL of the
+// hash.
 func Remember(d time.Duration) KeyOption { return KeyOption{remember: d} }
 
 const minRemember = time.Hour
 
-// NewKey guards the string with this name on the server that r is a driver for. key
-// must not be the name of the lock, which is the lock's own key. NewKey sends nothing.
+// NewKey guards the string with this name on the server that r is a driver for.
+// key must not be the name of the lock, which is the lock's own key. NewKey sends
+// nothing.
 func NewKey(r driver.Redis, key string, options ...KeyOption) (*Key, error) {
 	if r == nil {
 		return nil, errors.New("fence: NewKey: no driver")
@@ -90,8 +93,8 @@ func NewKey(r driver.Redis, key string, options ...KeyOption) (*Key, error) {
 	return k, nil
 }
 
-// The fences know this process as one writer. Its calls are numbered, so that a fence
-// recognises a late one.
+// The fences know this process as one writer. Its calls are numbered, so that a
+// fence recognises a late one.
 var (
 	writer = "writer:" + rand.Text()
 	calls  atomic.Int64
@@ -104,11 +107,11 @@ func nextCall() string { return strconv.FormatInt(calls.Add(1), 10) }
 // The value expires after ttl (rounded up to a millisecond), or never if ttl is
 // 0.
 //
-// It returns a *StaleError if a higher token has been shown, and ErrUnfenced if token
-// is 0 or less. Then nothing was changed. An error of the server or the driver is a
-// *driver.RunError, and redlatch.IsRetryable knows it. If ctx ends first, Set returns
-// its error, and the request goes on. Set does not overwrite a key that holds
-// anything but a string (WRONGTYPE).
+// It returns a *StaleError if a higher token has been shown, and ErrUnfenced if
+// token is 0 or less. Then nothing was changed. An error of the server or the
+// driver is a *driver.RunError, and redlatch.IsRetryable knows it. If ctx ends
+// first, Set returns its error, and the request goes on. Set does not overwrite a
+// key that holds anything but a string (WRONGTYPE).
 func (k *Key) Set(ctx context.Context, token int64, value string, ttl time.Duration) error {
 	if ttl < 0 {
 		return fmt.Errorf("fence: Set of key %q: the ttl is %v; it must be positive, or 0 for ever", k.name, ttl)
@@ -125,8 +128,8 @@ func (k *Key) Delete(ctx context.Context, token int64) error {
 }
 
 // Get shows the token and, if it is accepted, returns the value and whether there
-// is one. No holder with a lower token can change the value from now on. Its errors
-// are Set's. Readers that do not have the lock use GET.
+// is one. No holder with a lower token can change the value from now on. Its
+// errors are Set's. Readers that do not have the lock use GET.
 func (k *Key) Get(ctx context.Context, token int64) (value string, ok bool, err error) {
 	reply, err := k.run(ctx, getScript, k.both, token)
 	if err != nil || len(reply.List) == 0 || reply.List[0].Kind == driver.ReplyNil {
@@ -135,10 +138,10 @@ func (k *Key) Get(ctx context.Context, token int64) (value string, ok bool, err 
 	return reply.List[0].Str, true, nil
 }
 
-// Check shows the token and does nothing else: the key refuses lower tokens from now
-// on. Its errors are Set's. Check is not enough to guard something that Set cannot
-// write, such as a hash, because a higher token may be shown between Check and the
-// write.
+// Check shows the token and does nothing else: the key refuses lower tokens from
+// now on. Its errors are Set's. Check is not enough to guard something that Set
+// cannot write, such as a hash, because a higher token may be shown between Check
+// and the write.
 func (k *Key) Check(ctx context.Context, token int64) error {
 	_, err := k.run(ctx, checkScript, k.keys, token)
 	return err
@@ -170,8 +173,9 @@ func (k *Key) run(ctx context.Context, s *script.Script, keys []string, token in
 	return driver.Reply{}, &StaleError{Token: token, Highest: highest}
 }
 
-// send runs a script, and returns when ctx ends. It gives the driver a context that
-// does not end: several drivers close a shared connection when a context ends.
+// send runs a script, and returns when ctx ends. It gives the driver a context
+// that does not end: several drivers close a shared connection when a context
+// ends.
 func (k *Key) send(ctx context.Context, s *script.Script, keys, args []string) (driver.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Reply{}, fmt.Errorf("not sent: %w", err)

@@ -50,13 +50,13 @@ const (
 // The names stand in the statements as they are: quote them if they need it, and
 // never take them from input.
 //
-// Equal tokens are those of one holder. Its updates take effect in the order in which
-// the database executes them. After an error other than those named at Update, the
-// database may have executed the update or not. Rarely, it executes the update later,
-// even after the next update with the same token; it never does so after an update with
-// a higher one. If the holder goes on after such an error, or must not update twice
-// (balance = balance - 10), give the row a version and check it in set, or write in a
-// transaction.
+// Equal tokens are those of one holder. Its updates take effect in the order in
+// which the database executes them. After an error other than those named at
+// Update, the database may have executed the update or not. Rarely, it executes
+// the update later, even after the next update with the same token; it never does
+// so after an update with a higher one. If the holder goes on after such an error,
+// or must not update twice (balance = balance - 10), give the row a version and
+// check it in set, or write in a transaction.
 //
 // A Table is a value without state, and safe for concurrent use.
 type Table struct {
@@ -82,8 +82,9 @@ type DB interface {
 // was changed. Errors of the database are wrapped.
 //
 // With a *sql.Tx the row is locked from then on until the transaction ends, so
-// everything that the transaction does after it is guarded. Roll the transaction back
-// after an error. What it did, the token included, counts when it is committed.
+// everything that the transaction does after it is guarded. Roll the transaction
+// back after an error. What it did, the token included, counts when it is
+// committed.
 func (t Table) Update(ctx context.Context, db DB, id any, token int64, set string, args ...any) error {
 	if strings.TrimSpace(set) == "" {
 		return errors.New("fence: Update: nothing to set; Check shows a token and changes nothing else")
@@ -91,16 +92,16 @@ func (t Table) Update(ctx context.Context, db DB, id any, token int64, set strin
 	return t.update(ctx, db, id, token, set+", ", args)
 }
 
-// Check shows the token for one row and changes nothing else: the row refuses lower
-// tokens from now on. Its errors are Update's. At the start of a transaction, Check
-// guards everything that the transaction does, in any table, if all writers of these
-// tables do the same.
+// Check shows the token for one row and changes nothing else: the row refuses
+// lower tokens from now on. Its errors are Update's. At the start of a
+// transaction, Check guards everything that the transaction does, in any table, if
+// all writers of these tables do the same.
 func (t Table) Check(ctx context.Context, db DB, id any, token int64) error {
 	return t.update(ctx, db, id, token, "", nil)
 }
 
-// rounds is how often Update tries again when it finds no row to update, though there
-// should be one.
+// rounds is how often Update tries again when it finds no row to update, though
+// there should be one.
 const rounds = 4
 
 func (t Table) update(ctx context.Context, db DB, id any, token int64, set string, args []any) error {

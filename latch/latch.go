@@ -1,5 +1,5 @@
-// Package latch lets callers of any number of processes wait until something has happened a number of times:
-// Redisson's RCountDownLatch.
+// Package latch lets callers of any number of processes wait until something has
+// happened a number of times: Redisson's RCountDownLatch.
 //
 //	ready := latch.New(client, "workers:ready")
 //	_, err := ready.TrySetCount(ctx, 3)
@@ -21,14 +21,15 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// A Latch lets callers wait until its count is 0. It is a name, immutable, and cheap,
-// and may be shared.
+// A Latch lets callers wait until its count is 0. It is a name, immutable, and
+// cheap, and may be shared.
 //
-// One process sets the count, others count it down, and at 0 all callers that wait go
-// on. Then it can be set again. A latch that was never set is open: nobody waits at it,
-// because Redis cannot tell it from one that has been counted down to 0. So set it before
-// anybody waits. It has no owner and no TTL: if a process dies that was to count it down, callers
-// wait until another one counts down in its place, or deletes the latch.
+// One process sets the count, others count it down, and at 0 all callers that wait
+// go on. Then it can be set again. A latch that was never set is open: nobody
+// waits at it, because Redis cannot tell it from one that has been counted down to
+// 0. So set it before anybody waits. It has no owner and no TTL: if a process dies
+// that was to count it down, callers wait until another one counts down in its
+// place, or deletes the latch.
 //
 // Each count-down counts once, whatever happens to its request or to the reply.
 type Latch struct {
@@ -68,9 +69,9 @@ func (l *Latch) TrySetCount(ctx context.Context, n int) (bool, error) {
 // CountDown counts down by one. It changes nothing at 0, or if ctx has ended
 // before the call.
 //
-// If it fails without an answer of the server (redlatch.ErrUnavailable, redlatch.ErrClosed, or the end
-// of ctx), it may still be executed, but not twice, and not after a later request of
-// this client about this latch.
+// If it fails without an answer of the server (redlatch.ErrUnavailable,
+// redlatch.ErrClosed, or the end of ctx), it may still be executed, but not twice,
+// and not after a later request of this client about this latch.
 func (l *Latch) CountDown(ctx context.Context) error {
 	if err := l.usable(ctx); err != nil {
 		return err
@@ -79,16 +80,20 @@ func (l *Latch) CountDown(ctx context.Context) error {
 	return err
 }
 
-// ErrCounted: CountDownAndWait has counted down, and then failed while it waited. Call Wait to wait on. A second
-// CountDownAndWait would count down twice, so redlatch.IsRetryable is false.
+// ErrCounted: CountDownAndWait has counted down, and then failed while it waited.
+// Call Wait to wait on. A second CountDownAndWait would count down twice, so
+// redlatch.IsRetryable is false.
 var ErrCounted = request.ErrCounted
 
-// CountDownAndWait counts down by one, as CountDown does, and then waits until the count is 0, as Wait does. The caller
-// that brings the count to 0 does not wait, even if somebody sets the latch again at once. A latch that is not set is
-// open: nothing is counted, and the call returns nil at once, even if somebody sets the latch meanwhile.
+// CountDownAndWait counts down by one, as CountDown does, and then waits until the
+// count is 0, as Wait does. The caller that brings the count to 0 does not wait,
+// even if somebody sets the latch again at once. A latch that is not set is open:
+// nothing is counted, and the call returns nil at once, even if somebody sets the
+// latch meanwhile.
 //
-// On failure the error says whether the call has counted. With ErrCounted it has, once, and the error is also that of
-// Wait. Without ErrCounted it is that of CountDown. If the server gave no answer, the count-down may still be executed,
+// On failure the error says whether the call has counted. With ErrCounted it has,
+// once, and the error is also that of Wait. Without ErrCounted it is that of
+// CountDown. If the server gave no answer, the count-down may still be executed,
 // but not twice. With any other error nothing is counted.
 func (l *Latch) CountDownAndWait(ctx context.Context) error {
 	if err := l.usable(ctx); err != nil {
@@ -118,8 +123,8 @@ func (e *countedError) Is(target error) bool { return target == ErrCounted }
 
 func (e *countedError) Unwrap() error { return e.wait }
 
-// Delete sets the latch to 0: all callers that wait go on. It says whether the latch
-// was set.
+// Delete sets the latch to 0: all callers that wait go on. It says whether the
+// latch was set.
 func (l *Latch) Delete(ctx context.Context) (bool, error) {
 	if err := l.usable(ctx); err != nil {
 		return false, err
@@ -138,13 +143,14 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 // Wait waits until the count is 0. However many callers of this process wait,
 // one of them asks Redis, and there is one subscription.
 //
-// If a latch is set again at once, a waiter that has not seen it at 0 waits for the new
-// count, as in Redisson. To let waiters go on in between, set the next latch under another
-// name, or use package barrier.
+// If a latch is set again at once, a waiter that has not seen it at 0 waits for
+// the new count, as in Redisson. To let waiters go on in between, set the next
+// latch under another name, or use package barrier.
 //
-// ctx bounds the waiting. A wait that ended with it is redlatch.ErrBusy and ctx's error, or
-// redlatch.ErrUnavailable if the server did not answer meanwhile. redlatch.IsRetryable is false for it, as for
-// all that ended with their context; waiting again with another one loses nothing.
+// ctx bounds the waiting. A wait that ended with it is redlatch.ErrBusy and ctx's
+// error, or redlatch.ErrUnavailable if the server did not answer meanwhile.
+// redlatch.IsRetryable is false for it, as for all that ended with their context;
+// waiting again with another one loses nothing.
 func (l *Latch) Wait(ctx context.Context) error { return l.wait(ctx, l.e.WaitSite()) }
 
 func (l *Latch) wait(ctx context.Context, at callsite.Site) error {

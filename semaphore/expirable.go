@@ -21,18 +21,19 @@ import (
 // a holder that is gone comes back by itself. It is a name, immutable, and cheap.
 //
 // In Redis it is Redisson's RPermitExpirableSemaphore: a number of free permits,
-// and a sorted set with the ids of the permits that are taken, and the times at which
-// they end. redlatch writes and reads these times by the server's clock, and clients of
-// Redisson by their own clocks. So redlatch writes them later than it trusts them, by
-// redlatch.Config.Redisson.MaxClockSkew, and the permit of a holder that has crashed comes back that much
-// later than its lease says.
+// and a sorted set with the ids of the permits that are taken, and the times at
+// which they end. redlatch writes and reads these times by the server's clock, and
+// clients of Redisson by their own clocks. So redlatch writes them later than it
+// trusts them, by redlatch.Config.Redisson.MaxClockSkew, and the permit of a
+// holder that has crashed comes back that much later than its lease says.
 //
-// Its number of permits has to be set once, with TrySetPermits, or by the first acquisition if NewExpirable was given a number.
-// Else Acquire fails with redlatch.ErrUninitialized.
+// Its number of permits has to be set once, with TrySetPermits, or by the first
+// acquisition if NewExpirable was given a number. Else Acquire fails with
+// redlatch.ErrUninitialized.
 //
-// Goroutines of one process get permits in the order in which they asked, however many
-// each wants. Between processes there is no order. A permit never passes from one
-// goroutine to another without Redis.
+// Goroutines of one process get permits in the order in which they asked, however
+// many each wants. Between processes there is no order. A permit never passes from
+// one goroutine to another without Redis.
 type Expirable struct {
 	engines *bridge.Engines
 	in      permit.Expirable
@@ -41,14 +42,17 @@ type Expirable struct {
 	err     error     // a name, a number or an option that cannot be used
 }
 
-// NewExpirable returns the semaphore with this name, Redisson's getPermitExpirableSemaphore, and asks nobody. permits is how
-// many permits it has if nobody has set a number. An acquisition that finds that, as at the first start, or after the server
-// has lost its data, calls TrySetPermits with this number and goes on. It changes nothing if a number was set. With 0 permits
-// such an acquisition fails with redlatch.ErrUninitialized.
+// NewExpirable returns the semaphore with this name, Redisson's
+// getPermitExpirableSemaphore, and asks nobody. permits is how many permits it has
+// if nobody has set a number. An acquisition that finds that, as at the first
+// start, or after the server has lost its data, calls TrySetPermits with this
+// number and goes on. It changes nothing if a number was set. With 0 permits such
+// an acquisition fails with redlatch.ErrUninitialized.
 //
-// Every method refuses a name that Redis cannot handle, and a number that is negative or more than Redisson can count. It
-// also refuses "{x}" if this client has used "x", and the reverse: these share the times
-// of their permits, as in Redisson. Each permit has the options.
+// Every method refuses a name that Redis cannot handle, and a number that is
+// negative or more than Redisson can count. It also refuses "{x}" if this client
+// has used "x", and the reverse: these share the times of their permits, as in
+// Redisson. Each permit has the options.
 func NewExpirable(c *redlatch.Client, name string, permits int, opts ...redlatch.HoldOption) *Expirable {
 	engines := bridge.Open(c)
 	key := engines.Server.Key(name)
@@ -62,44 +66,53 @@ func NewExpirable(c *redlatch.Client, name string, permits int, opts ...redlatch
 // Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.in.Name() }
 
-// Acquire waits for n permits at once: it gets all of them or none. ctx bounds the waiting and nothing else. If there
-// are never n permits in all, it waits for its context's end.
+// Acquire waits for n permits at once: it gets all of them or none. ctx bounds the
+// waiting and nothing else. If there are never n permits in all, it waits for its
+// context's end.
 //
-// Without the option redlatch.Lease the watchdog keeps the permits for as long as the process lives, and they are
-// free again within redlatch.Config.WatchdogTimeout, or the option redlatch.Watchdog, plus
+// Without the option redlatch.Lease the watchdog keeps the permits for as long as
+// the process lives, and they are free again within
+// redlatch.Config.WatchdogTimeout, or the option redlatch.Watchdog, plus
 // redlatch.Config.Redisson.MaxClockSkew after a crash.
 //
-// On failure nothing is held, and whatever was in flight is undone in the background. The error is a
-// *redlatch.BusyError if there were not enough permits in time (and then also ctx's error, if ctx ended),
-// redlatch.ErrUninitialized if nobody has set a number and NewExpirable was given none, redlatch.ErrUnavailable if
-// the server did not answer for redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError if
-// too few replicas acknowledged it, redlatch.ErrInvalid if n, the name or an option cannot be used,
-// redlatch.ErrClosed after Close or Shutdown, or the error with which the server refused.
+// On failure nothing is held, and whatever was in flight is undone in the
+// background. The error is a *redlatch.BusyError if there were not enough permits
+// in time (and then also ctx's error, if ctx ended), redlatch.ErrUninitialized if
+// nobody has set a number and NewExpirable was given none, redlatch.ErrUnavailable
+// if the server did not answer for redlatch.Config.OutageTimeout or until the
+// caller gave up, an *redlatch.AckError if too few replicas acknowledged it,
+// redlatch.ErrInvalid if n, the name or an option cannot be used,
+// redlatch.ErrClosed after Close or Shutdown, or the error with which the server
+// refused.
 func (s *Expirable) Acquire(ctx context.Context, n int) (*redlatch.Hold, error) {
 	_, hold, err := s.acquire(ctx, n, args.Patience{}, s.engines.HoldSite())
 	return hold, err
 }
 
-// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is redlatch.ErrInvalid. With a
-// wait of 0 it acquires the permits if they are free at once, and overtakes no caller of this process that waits.
-// Else it returns a *redlatch.BusyError and changes nothing.
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative
+// wait is redlatch.ErrInvalid. With a wait of 0 it acquires the permits if they
+// are free at once, and overtakes no caller of this process that waits. Else it
+// returns a *redlatch.BusyError and changes nothing.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, wait time.Duration) (*redlatch.Hold, error) {
 	_, hold, err := s.acquire(ctx, n, args.AtMost(wait), s.engines.HoldSite())
 	return hold, err
 }
 
-// Do acquires n permits, calls f and releases them, also if f panics or calls runtime.Goexit. f's context is ctx
-// together with the permits' end: see redlatch.Hold.With. In f, redlatch.HoldFrom returns their hold.
+// Do acquires n permits, calls f and releases them, also if f panics or calls
+// runtime.Goexit. f's context is ctx together with the permits' end: see
+// redlatch.Hold.With. In f, redlatch.HoldFrom returns their hold.
 //
-// Do returns f's error. If a permit was lost while f ran, redlatch.ErrLost is joined to it once. If there were not
-// enough permits, Do does not call f, and returns Acquire's error.
+// Do returns f's error. If a permit was lost while f ran, redlatch.ErrLost is
+// joined to it once. If there were not enough permits, Do does not call f, and
+// returns Acquire's error.
 func (s *Expirable) Do(ctx context.Context, n int, f func(ctx context.Context) error) error {
 	_, err := s.do(ctx, n, args.Patience{}, f, s.engines.HoldSite())
 	return err
 }
 
-// TryDo does what Do does, and waits for the permits no longer than wait, as TryAcquire does. It says whether
-// it called f. If it did not, because there were not enough permits, the error is a *redlatch.BusyError.
+// TryDo does what Do does, and waits for the permits no longer than wait, as
+// TryAcquire does. It says whether it called f. If it did not, because there were
+// not enough permits, the error is a *redlatch.BusyError.
 func (s *Expirable) TryDo(ctx context.Context, n int, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
 	return s.do(ctx, n, args.AtMost(wait), f, s.engines.HoldSite())
 }
@@ -115,7 +128,8 @@ func (s *Expirable) do(ctx context.Context, n int, wait args.Patience, f func(ct
 	return true, lock.Do(ctx, hold, f)
 }
 
-// acquire returns the hold of the permits, and the context with which they were acquired.
+// acquire returns the hold of the permits, and the context with which they were
+// acquired.
 func (s *Expirable) acquire(ctx context.Context, n int, wait args.Patience, at callsite.Site) (context.Context, *redlatch.Hold, error) {
 	until, once, bad := wait.End()
 	want := permit.Want{
@@ -191,8 +205,8 @@ func (s *Expirable) AddPermits(ctx context.Context, n int) error {
 
 var errNegativePermits = invalid.Errorf("redlatch: a semaphore cannot have less than no permits; AddPermits takes some away")
 
-// settable says what is wrong with a call that gives the semaphore n permits, at least
-// least.
+// settable says what is wrong with a call that gives the semaphore n permits, at
+// least least.
 func (s *Expirable) settable(ctx context.Context, n, least int) error {
 	if n < 0 && least == 0 {
 		return errNegativePermits
@@ -206,9 +220,10 @@ func (s *Expirable) settable(ctx context.Context, n, least int) error {
 	return nil
 }
 
-// Delete deletes the semaphore, and says whether there was one. Its permits are gone with it; their holders learn
-// that with their next renewal, those of this client at once. Callers that wait fail with redlatch.ErrUninitialized,
-// or set it up again with the number that NewExpirable was given.
+// Delete deletes the semaphore, and says whether there was one. Its permits are
+// gone with it; their holders learn that with their next renewal, those of this
+// client at once. Callers that wait fail with redlatch.ErrUninitialized, or set it
+// up again with the number that NewExpirable was given.
 func (s *Expirable) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx); err != nil {
 		return false, err
@@ -216,13 +231,15 @@ func (s *Expirable) Delete(ctx context.Context) (bool, error) {
 	return s.in.Delete(ctx)
 }
 
-// Expire lets the semaphore end when d is over, at least a millisecond, and its permits with it; holders learn that with
-// their next renewal. It says whether there is such a semaphore.
+// Expire lets the semaphore end when d is over, at least a millisecond, and its
+// permits with it; holders learn that with their next renewal. It says whether
+// there is such a semaphore.
 func (s *Expirable) Expire(ctx context.Context, d time.Duration) (bool, error) {
 	return args.Expire(ctx, d, s.lives)
 }
 
-// Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
+// Persist lets the semaphore last for ever: the reverse of Expire. It says whether
+// there is such a semaphore.
 func (s *Expirable) Persist(ctx context.Context) (bool, error) {
 	return s.lives(ctx, args.ForEver)
 }
@@ -263,12 +280,13 @@ func (s *Expirable) count(ctx context.Context) (free, given int, err error) {
 
 // Release gives permits back by their ids, wherever they were acquired: all of
 // them, or none, if one of them has been released or has expired; then it returns
-// redlatch.ErrNotHeld. A Hold of this process that has one of the ids ends before, as if
-// by its own Release.
+// redlatch.ErrNotHeld. A Hold of this process that has one of the ids ends before,
+// as if by its own Release.
 //
-// Release works with a context that has ended, as redlatch.Hold.Release does. It changes
-// the semaphore once, whatever replies are lost. What is released while the answer to
-// another Release is awaited goes with the next request, for up to 50 callers. Without ids it does nothing.
+// Release works with a context that has ended, as redlatch.Hold.Release does. It
+// changes the semaphore once, whatever replies are lost. What is released while
+// the answer to another Release is awaited goes with the next request, for up to
+// 50 callers. Without ids it does nothing.
 func (s *Expirable) Release(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return s.usable(ctx)
@@ -281,9 +299,9 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) error {
 }
 
 // Extend raises the lease of a permit, wherever it was acquired, to d from now, if
-// it is not longer already; it never shortens it. It returns redlatch.ErrNotHeld if the
-// permit has been released or has expired. One of this process is extended as by
-// its own Extend.
+// it is not longer already; it never shortens it. It returns redlatch.ErrNotHeld
+// if the permit has been released or has expired. One of this process is extended
+// as by its own Extend.
 func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) error {
 	raw, err := s.identify(ctx, []string{id})
 	if err != nil {
@@ -301,8 +319,9 @@ func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) erro
 
 // LeaseLeft returns for how long Redis keeps a permit unless somebody extends it,
 // or -1 if for ever, as Redisson clients can acquire it. That is longer than its
-// holder may trust it, by redlatch.Config.Redisson.MaxClockSkew if it is redlatch's. It returns
-// redlatch.ErrNotHeld if the permit has been released or has expired.
+// holder may trust it, by redlatch.Config.Redisson.MaxClockSkew if it is
+// redlatch's. It returns redlatch.ErrNotHeld if the permit has been released or
+// has expired.
 func (s *Expirable) LeaseLeft(ctx context.Context, id string) (time.Duration, error) {
 	raw, err := s.identify(ctx, []string{id})
 	if err != nil {

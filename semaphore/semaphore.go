@@ -22,11 +22,12 @@ import (
 //
 // What it does not promise: permits have no owner and no lease. What a process
 // held when it crashed is lost until somebody adds it again, and nobody is told.
-// Where that matters use an Expirable, whose permits come back. Nor does
-// Redis check a release: a caller that releases more than it acquired makes permits.
+// Where that matters use an Expirable, whose permits come back. Nor does Redis
+// check a release: a caller that releases more than it acquired makes permits.
 //
-// In Redis it is Redisson's RSemaphore: the number of permits that are free. It is set up by
-// TrySetPermits, by Release, or by an acquisition of a Semaphore that New was given a number for.
+// In Redis it is Redisson's RSemaphore: the number of permits that are free. It is
+// set up by TrySetPermits, by Release, or by an acquisition of a Semaphore that
+// New was given a number for.
 //
 // A change is made exactly once, whatever becomes of replies and requests, as
 // long as this client lives and the server keeps its data.
@@ -36,25 +37,31 @@ type Semaphore struct {
 	err     error // a name, or a number of permits to set it up with, that cannot be used
 }
 
-// New returns the semaphore with this name, Redisson's getSemaphore, and asks nobody. permits is how many permits it has
-// if nobody has set it up. An acquisition that finds that, as at the first start, or after the server has lost its data,
-// calls TrySetPermits with this number and goes on. It changes nothing if the semaphore is there, also with fewer permits, or
-// none. Permits that somebody holds while the semaphore is removed, or lost with the server's data, are not counted: they come
-// on top when they are released. If such a release comes first, it makes the semaphore, with what it gives back, and New's number
+// New returns the semaphore with this name, Redisson's getSemaphore, and asks
+// nobody. permits is how many permits it has if nobody has set it up. An
+// acquisition that finds that, as at the first start, or after the server has lost
+// its data, calls TrySetPermits with this number and goes on. It changes nothing
+// if the semaphore is there, also with fewer permits, or none. Permits that
+// somebody holds while the semaphore is removed, or lost with the server's data,
+// are not counted: they come on top when they are released. If such a release
+// comes first, it makes the semaphore, with what it gives back, and New's number
 // is not used: call AddPermits.
 //
-// With 0 permits an acquisition of a semaphore that is not there fails with redlatch.ErrUninitialized.
-// TrySetPermits(ctx, 0) sets up a semaphore that gets its permits from those who release them.
+// With 0 permits an acquisition of a semaphore that is not there fails with
+// redlatch.ErrUninitialized. TrySetPermits(ctx, 0) sets up a semaphore that gets
+// its permits from those who release them.
 //
-// A name that Redis could not handle (empty, or with unbalanced braces), and a number that is negative or more than Redisson
-// can count, are refused by every method of the Semaphore.
+// A name that Redis could not handle (empty, or with unbalanced braces), and a
+// number that is negative or more than Redisson can count, are refused by every
+// method of the Semaphore.
 func New(c *redlatch.Client, name string, permits int) *Semaphore {
 	engines := bridge.Open(c)
 	key := engines.Server.Key(name)
 	return &Semaphore{engines: engines, in: engines.Semaphores.Counted(key, permits), err: nameable(key, permits)}
 }
 
-// nameable says why there cannot be a semaphore with this name in Redis, or to be set up with so many permits.
+// nameable says why there cannot be a semaphore with this name in Redis, or to be
+// set up with so many permits.
 func nameable(key string, permits int) error {
 	if permits < 0 || permits > permit.Most {
 		return invalid.Errorf("redlatch: a semaphore to be set up with %d permits; it must be at least 1 and at most %d, or 0 if somebody else sets it up", permits, permit.Most)
@@ -74,13 +81,17 @@ func (s *Semaphore) Name() string { return s.in.Name() }
 // order, but each gets its turn; a caller that wants many at once can still be
 // kept waiting by other processes that want few, as with Redisson.
 //
-// On failure nothing has been taken; what a request in flight takes in the end goes to the next caller, or back. The
-// error is a *redlatch.BusyError if the permits could not be had in time (and then also ctx's error, if ctx ended),
-// redlatch.ErrUninitialized if there is no such semaphore and New was given no number, redlatch.ErrUnavailable if the
-// server did not answer for redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError if too few
-// replicas acknowledged it, redlatch.ErrInvalid if the name or n cannot be used, redlatch.ErrClosed after Close or
-// Shutdown, or the error with which the server refused. If the semaphore is removed while a caller waits, the caller
-// gets redlatch.ErrUninitialized within some seconds, or the semaphore is set up again.
+// On failure nothing has been taken; what a request in flight takes in the end
+// goes to the next caller, or back. The error is a *redlatch.BusyError if the
+// permits could not be had in time (and then also ctx's error, if ctx ended),
+// redlatch.ErrUninitialized if there is no such semaphore and New was given no
+// number, redlatch.ErrUnavailable if the server did not answer for
+// redlatch.Config.OutageTimeout or until the caller gave up, an *redlatch.AckError
+// if too few replicas acknowledged it, redlatch.ErrInvalid if the name or n cannot
+// be used, redlatch.ErrClosed after Close or Shutdown, or the error with which the
+// server refused. If the semaphore is removed while a caller waits, the caller
+// gets redlatch.ErrUninitialized within some seconds, or the semaphore is set up
+// again.
 //
 // n = 0 succeeds without asking anybody.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
@@ -88,31 +99,37 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	return err
 }
 
-// TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is redlatch.ErrInvalid.
+// TryAcquire does what Acquire does, and waits no longer than wait. A negative
+// wait is redlatch.ErrInvalid.
 //
-// With a wait of 0 it takes n permits if they are free. It never waits for permits then, and
-// overtakes nobody in this process who does. If it cannot have them it returns a
-// *redlatch.BusyError, and nothing has changed. n = 0 succeeds without asking anybody.
+// With a wait of 0 it takes n permits if they are free. It never waits for permits
+// then, and overtakes nobody in this process who does. If it cannot have them it
+// returns a *redlatch.BusyError, and nothing has changed. n = 0 succeeds without
+// asking anybody.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
 	_, err := s.acquire(ctx, n, args.AtMost(wait), s.engines.WaitSite())
 	return err
 }
 
-// Do takes n permits, calls f and gives them back, also if f panics or calls runtime.Goexit. f's context is ctx, and
-// ends with Do as well. redlatch.Client.Shutdown waits for Do, and ends f's context when Shutdown's own context ends.
-// Close waits for nobody, and ends it, too. The cause is redlatch.ErrClosed.
+// Do takes n permits, calls f and gives them back, also if f panics or calls
+// runtime.Goexit. f's context is ctx, and ends with Do as well.
+// redlatch.Client.Shutdown waits for Do, and ends f's context when Shutdown's own
+// context ends. Close waits for nobody, and ends it, too. The cause is
+// redlatch.ErrClosed.
 //
-// Do returns f's error. If the permits cannot be had, f is not called, and the error is Acquire's.
-// Permits that do not come back, because the server refuses them or the client is closed
-// before, are reported as an event (observe.Hooks.ReleaseFailed), and are no error of Do: the work is done. They
+// Do returns f's error. If the permits cannot be had, f is not called, and the
+// error is Acquire's. Permits that do not come back, because the server refuses
+// them or the client is closed before, are reported as an event
+// (observe.Hooks.ReleaseFailed), and are no error of Do: the work is done. They
 // are lost, without an event, if the process dies meanwhile: see Expirable.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) error {
 	_, err := s.do(ctx, n, args.Patience{}, f, s.engines.WaitSite())
 	return err
 }
 
-// TryDo does what Do does, and waits for the permits no longer than wait, as TryAcquire does. It says
-// whether it called f. If it did not, because there were too few permits, the error is a *redlatch.BusyError.
+// TryDo does what Do does, and waits for the permits no longer than wait, as
+// TryAcquire does. It says whether it called f. If it did not, because there were
+// too few permits, the error is a *redlatch.BusyError.
 func (s *Semaphore) TryDo(ctx context.Context, n int, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
 	return s.do(ctx, n, args.AtMost(wait), f, s.engines.WaitSite())
 }
@@ -150,12 +167,12 @@ func (s *Semaphore) acquire(ctx context.Context, n int, wait args.Patience, at c
 // need not be who acquired them.
 //
 // If it fails because ctx has ended (before or during the call) or with
-// redlatch.ErrUnavailable, the permits are given back nevertheless, as soon as the server
-// answers. Not so if the server refuses, or if the client is closed before: do
-// not close it under permits that are held. If the server was away for so long, or
-// has lost so much, that it cannot say whether it has them back (more than ten
-// minutes), they are not given back again: observe.Hooks.ReleaseFailed tells. n = 0 does
-// nothing.
+// redlatch.ErrUnavailable, the permits are given back nevertheless, as soon as the
+// server answers. Not so if the server refuses, or if the client is closed before:
+// do not close it under permits that are held. If the server was away for so long,
+// or has lost so much, that it cannot say whether it has them back (more than ten
+// minutes), they are not given back again: observe.Hooks.ReleaseFailed tells. n =
+// 0 does nothing.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	if err := s.usable(ctx, n); err != nil || n == 0 {
 		return err
@@ -165,7 +182,8 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 
 // ReleaseIfExists gives n permits back if there is such a semaphore, and says
 // whether there is; Release makes one. If it fails because ctx has ended or with
-// redlatch.ErrUnavailable, it may still be done. n = 0 does nothing, and returns false.
+// redlatch.ErrUnavailable, it may still be done. n = 0 does nothing, and returns
+// false.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	if err := s.usable(ctx, n); err != nil || n == 0 {
 		return false, err
@@ -225,9 +243,10 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	return s.in.Available(ctx)
 }
 
-// Delete removes the semaphore and says whether there was one. Callers that wait for permits fail with
-// redlatch.ErrUninitialized, or set it up again with the number that New was given. A caller that has some can release
-// them, which makes it anew.
+// Delete removes the semaphore and says whether there was one. Callers that wait
+// for permits fail with redlatch.ErrUninitialized, or set it up again with the
+// number that New was given. A caller that has some can release them, which makes
+// it anew.
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	if err := s.usable(ctx, 0); err != nil {
 		return false, err
@@ -235,13 +254,14 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 	return s.in.Delete(ctx)
 }
 
-// Expire lets the semaphore end when d is over, at least a millisecond; what is released later makes it anew. It says
-// whether there is such a semaphore.
+// Expire lets the semaphore end when d is over, at least a millisecond; what is
+// released later makes it anew. It says whether there is such a semaphore.
 func (s *Semaphore) Expire(ctx context.Context, d time.Duration) (bool, error) {
 	return args.Expire(ctx, d, s.lives)
 }
 
-// Persist lets the semaphore last for ever: the reverse of Expire. It says whether there is such a semaphore.
+// Persist lets the semaphore last for ever: the reverse of Expire. It says whether
+// there is such a semaphore.
 func (s *Semaphore) Persist(ctx context.Context) (bool, error) { return s.lives(ctx, args.ForEver) }
 
 func (s *Semaphore) lives(ctx context.Context, ms string) (bool, error) {

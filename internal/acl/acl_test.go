@@ -58,8 +58,9 @@ func TestCommandsAreThoseOfScripts(t *testing.T) {
 	}
 }
 
-// Whoever only looks sends these scripts. Each command of its rule is in one of them, or of the drivers; tests on
-// servers look what else they need, and that none of it writes.
+// Whoever only looks sends these scripts. Each command of its rule is in one of
+// them, or of the drivers; tests on servers look what else they need, and that
+// none of it writes.
 func TestCommandsToWatchAreThoseOfScripts(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range []*script.Script{
@@ -83,7 +84,8 @@ func TestCommandsToWatchAreThoseOfScripts(t *testing.T) {
 	}
 }
 
-// Who only looks reads what belongs to names that begin so, and publishes nothing that others act on.
+// Who only looks reads what belongs to names that begin so, and publishes nothing
+// that others act on.
 func TestPatternsToWatch(t *testing.T) {
 	words := Rule{Watch: true, Prefixes: []string{"orders:"}}.Words()
 	for key, want := range map[string]bool{

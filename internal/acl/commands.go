@@ -26,7 +26,8 @@ func (c Command) right() string {
 	return words[0]
 }
 
-// Locks uses what every lock uses; Turns what only tells a process that others wait.
+// Locks uses what every lock uses; Turns what only tells a process that others
+// wait.
 const (
 	Locks = "locks"
 	Turns = "turns between processes, which the clock gives instead"
@@ -102,8 +103,8 @@ var ByDrivers = []Command{
 	{Args: "ASKING", By: "clusters, while slots move", watch: true},
 }
 
-// ToList are the commands that list what there is. They show the names of all keys,
-// whatever a user may do with them.
+// ToList are the commands that list what there is. They show the names of all
+// keys, whatever a user may do with them.
 var ToList = []Command{{Args: "SCAN 0", By: "Locks, Objects, Counters and ls"}}
 
 // ByDoctor are the commands that only redlatch doctor sends.

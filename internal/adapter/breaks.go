@@ -15,17 +15,19 @@ func IsBreak(err *driver.RunError) bool {
 	return err.Code == "" && err.Outcome == driver.Unknown || noPrimary(err)
 }
 
-// noPrimary says that the server which has answered so is not the primary of the script's keys.
+// noPrimary says that the server which has answered so is not the primary of the
+// script's keys.
 func noPrimary(err *driver.RunError) bool {
 	return err.Code == "READONLY" || err.Code == "MOVED" || err.Code == "MASTERDOWN"
 }
 
-// Breaks knows the nodes, and calls the functions that were registered when a connection
-// is lost. The zero value is for a single server, whose node is "".
+// Breaks knows the nodes, and calls the functions that were registered when a
+// connection is lost. The zero value is for a single server, whose node is "".
 type Breaks struct {
-	// Leave closes the connections that the driver has dialled for scripts, and says so. Follow closes those for
-	// subscriptions. They are set for a driver that knows its server by a name alone, before its
-	// first script, and nil for one that finds the primary in another way.
+	// Leave closes the connections that the driver has dialled for scripts, and says
+	// so. Follow closes those for subscriptions. They are set for a driver that knows
+	// its server by a name alone, before its first script, and nil for one that finds
+	// the primary in another way.
 	Leave    func() (left bool)
 	Follow   func()
 	left     atomic.Bool               // a server was left, and none has answered since
@@ -38,12 +40,12 @@ type Breaks struct {
 	told map[int]func(node string)
 }
 
-// Cluster says that there is a cluster. ask returns which node serves which slots. It
-// must not wait for ever.
+// Cluster says that there is a cluster. ask returns which node serves which slots.
+// It must not wait for ever.
 func (b *Breaks) Cluster(ask func() ([]Range, error)) { b.nodes.Store(newNodes(ask, b.tell)) }
 
-// NodeOf returns the node that serves a key in a cluster, as far as is known, and "" else.
-// It does no I/O.
+// NodeOf returns the node that serves a key in a cluster, as far as is known, and
+// "" else. It does no I/O.
 func (b *Breaks) NodeOf(key string) string {
 	if n := b.nodes.Load(); n != nil {
 		name, _ := n.node(key)
@@ -52,16 +54,16 @@ func (b *Breaks) NodeOf(key string) string {
 	return ""
 }
 
-// Learn waits until the nodes of a cluster are known, if they can be, for whoever lists them:
-// until then NodeOf cannot tell them apart.
+// Learn waits until the nodes of a cluster are known, if they can be, for whoever
+// lists them: until then NodeOf cannot tell them apart.
 func (b *Breaks) Learn() {
 	if n := b.nodes.Load(); n != nil {
 		n.learn()
 	}
 }
 
-// Register has f called at each break, until stop is called. f gets the node that broke,
-// or "" if it may have been any.
+// Register has f called at each break, until stop is called. f gets the node that
+// broke, or "" if it may have been any.
 func (b *Breaks) Register(f func(node string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,8 +80,9 @@ func (b *Breaks) Register(f func(node string)) (stop func()) {
 	}
 }
 
-// Failed is told of each script that has failed, or of one of those that were sent together. It reports a break. If the
-// server is no primary any longer, its name may lead to one by now: the driver leaves it.
+// Failed is told of each script that has failed, or of one of those that were sent
+// together. It reports a break. If the server is no primary any longer, its name
+// may lead to one by now: the driver leaves it.
 func (b *Breaks) Failed(err *driver.RunError, keys []string) {
 	if !IsBreak(err) {
 		return
@@ -90,9 +93,11 @@ func (b *Breaks) Failed(err *driver.RunError, keys []string) {
 	b.Node(keys)
 }
 
-// Answered is told of each script that was answered. Subscriptions get no answer by which a driver could see where they lead,
-// so they follow the first script that was answered after the driver had left a server: before that, their name may lead to
-// the same server again. Where a name leads to one node of a cluster, they do not follow more often than once a second.
+// Answered is told of each script that was answered. Subscriptions get no answer
+// by which a driver could see where they lead, so they follow the first script
+// that was answered after the driver had left a server: before that, their name
+// may lead to the same server again. Where a name leads to one node of a cluster,
+// they do not follow more often than once a second.
 func (b *Breaks) Answered() {
 	if !b.left.Load() {
 		return
@@ -104,7 +109,8 @@ func (b *Breaks) Answered() {
 	}
 }
 
-// Sent is told of scripts that were sent together, and of one of them that met a break; nil: none has.
+// Sent is told of scripts that were sent together, and of one of them that met a
+// break; nil: none has.
 func (b *Breaks) Sent(requests []*driver.Request, broken *driver.Request) {
 	if broken != nil {
 		b.Failed(driver.Failure(broken.Err), broken.Keys)

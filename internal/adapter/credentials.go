@@ -11,9 +11,9 @@ type Credentials struct {
 	Secrets []string // what no error may show; empty ones are skipped
 }
 
-// Judge makes an outage of a refusal, if the next connection may have other credentials.
-// It hides the credentials in what the server says: a server that does not know a command
-// of the handshake may quote it.
+// Judge makes an outage of a refusal, if the next connection may have other
+// credentials. It hides the credentials in what the server says: a server that
+// does not know a command of the handshake may quote it.
 func (c *Credentials) Judge(re *driver.RunError) *driver.RunError {
 	if re.Code != "" {
 		re.Err = c.Mask(re.Err)

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// fresh is how old connections are at most of which it is believed that they lead where their name leads.
+// fresh is how old connections are at most of which it is believed that they lead
+// where their name leads.
 const fresh = 20 * time.Millisecond
 
-// Dialled are the connections that a driver has made and has not closed. The zero value is ready
-// for use.
+// Dialled are the connections that a driver has made and has not closed. The zero
+// value is ready for use.
 type Dialled struct {
 	mu   sync.Mutex // guards what follows
 	all  map[io.Closer]bool
@@ -34,8 +35,8 @@ func (d *Dialled) Remove(c io.Closer) {
 	delete(d.all, c)
 }
 
-// Leave closes all connections, whose owners remove them, unless it has just done so: many callers may have been told at
-// once that their server is no primary.
+// Leave closes all connections, whose owners remove them, unless it has just done
+// so: many callers may have been told at once that their server is no primary.
 func (d *Dialled) Leave() {
 	var all []io.Closer
 	d.mu.Lock()

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Limits are contexts that end after some time. What is asked for at about the same time
-// shares one, so that a call costs neither a timer nor memory: its context ends earlier by
-// up to a sixteenth of that time. The methods are safe for concurrent use.
+// Limits are contexts that end after some time. What is asked for at about the
+// same time shares one, so that a call costs neither a timer nor memory: its
+// context ends earlier by up to a sixteenth of that time. The methods are safe for
+// concurrent use.
 type Limits struct {
 	After  time.Duration
 	latest atomic.Pointer[limit]

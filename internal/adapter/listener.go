@@ -25,8 +25,8 @@ func NewListener(f func(driver.Notice)) *Listener { return &Listener{f: f} }
 // call of f that runs.
 func (l *Listener) Stop() { l.over.Store(true) }
 
-// Confirmed tells the listener that the subscription is confirmed. Without again, it
-// tells only a listener that has not heard so before.
+// Confirmed tells the listener that the subscription is confirmed. Without again,
+// it tells only a listener that has not heard so before.
 func (l *Listener) Confirmed(again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,8 +47,8 @@ func (l *Listener) Message(payload string) {
 	}
 }
 
-// Listeners are those of one channel. A list is replaced and never changed, so a caller
-// that has read it under a lock may use it without the lock.
+// Listeners are those of one channel. A list is replaced and never changed, so a
+// caller that has read it under a lock may use it without the lock.
 type Listeners []*Listener
 
 // With returns the list with l at its end.

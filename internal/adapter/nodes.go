@@ -12,8 +12,8 @@ import (
 
 const (
 	slots = 16384
-	// An answer is asked for again when it is that old, and after a break when it is at
-	// least that old.
+	// An answer is asked for again when it is that old, and after a break when it is
+	// at least that old.
 	oldNodes   = 10 * time.Second
 	brokeNodes = time.Second
 )
@@ -29,8 +29,8 @@ type Range struct {
 
 const rangeBits = 10
 
-// rangeNames are those of sixteen ranges of slots. As long as no answer says which node serves a
-// slot, its range stands for the node.
+// rangeNames are those of sixteen ranges of slots. As long as no answer says which
+// node serves a slot, its range stands for the node.
 var rangeNames = func() (names [slots >> rangeBits]string) {
 	for i := range names {
 		names[i] = "slots " + strconv.Itoa(i<<rangeBits) + "-" + strconv.Itoa((i+1)<<rangeBits-1)
@@ -40,7 +40,8 @@ var rangeNames = func() (names [slots >> rangeBits]string) {
 
 // nodes knows the nodes of a cluster. It asks for them now and then, in the
 // background, and goes by the last answer. An old answer does no harm: a node only
-// keeps apart what is likely to lie on different nodes, and no request is sent by it.
+// keeps apart what is likely to lie on different nodes, and no request is sent by
+// it.
 type nodes struct {
 	ask   func() ([]Range, error)
 	moved func(node string) // told of those that are not what they were
@@ -64,8 +65,8 @@ func newNodes(ask func() ([]Range, error), moved func(node string)) *nodes {
 	return n
 }
 
-// node returns the name of a key's node, without I/O, and whether the node is known: else the
-// name is that of a range.
+// node returns the name of a key's node, without I/O, and whether the node is
+// known: else the name is that of a range.
 func (n *nodes) node(key string) (name string, isNode bool) {
 	n.refresh(oldNodes)
 	t := n.now.Load()
@@ -113,7 +114,8 @@ func (n *nodes) set(t *table) {
 	}
 }
 
-// newTable makes a table in which the slots of no range have the nodes of rangeNames.
+// newTable makes a table in which the slots of no range have the nodes of
+// rangeNames.
 func newTable(asked int64, ranges []Range) *table {
 	t := &table{asked: asked, nodes: append([]string(nil), rangeNames[:]...)}
 	for slot := range t.of {

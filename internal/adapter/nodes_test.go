@@ -166,8 +166,8 @@ func TestLateAnswer(t *testing.T) {
 	})
 }
 
-// Of what a script meets the key's node is told, of a connection all nodes; and the
-// nodes are asked for once more, but not for each failure of an outage.
+// Of what a script meets the key's node is told, of a connection all nodes; and
+// the nodes are asked for once more, but not for each failure of an outage.
 func TestBreaksOfCluster(t *testing.T) {
 	inWorld(t, func(w *world) {
 		foo := []string{"foo", "{foo}bar"}

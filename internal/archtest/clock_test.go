@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// wallClock are the methods of a time.Time that look at the wall clock, or after which nothing else is left of it. So are In,
-// Round and Truncate, of which strips says more.
+// wallClock are the methods of a time.Time that look at the wall clock, or after
+// which nothing else is left of it. So are In, Round and Truncate, of which strips
+// says more.
 var wallClock = []string{"Unix", "UnixNano", "UnixMilli", "UnixMicro", "UTC", "Local", "AddDate"}
 
 // onTheWall are the files in which one of them is called, and why that is right.
@@ -20,9 +21,10 @@ var onTheWall = map[string]string{
 	"dashboard/lock.go":                 "it is shown",
 }
 
-// Somebody sets a clock, or lets NTP step it, while locks are held. What the library decides follows from the monotonic clock, which
-// nobody sets, so package sim does not have to play it: a time that time.Now has given keeps that clock unless one of these methods
-// drops it.
+// Somebody sets a clock, or lets NTP step it, while locks are held. What the
+// library decides follows from the monotonic clock, which nobody sets, so package
+// sim does not have to play it: a time that time.Now has given keeps that clock
+// unless one of these methods drops it.
 func TestWhatIsDecidedDoesNotFollowTheWallClock(t *testing.T) {
 	found := map[string]bool{}
 	for _, src := range sources(t) {
@@ -53,9 +55,10 @@ func TestWhatIsDecidedDoesNotFollowTheWallClock(t *testing.T) {
 	}
 }
 
-// strips says whether a call leaves nothing but the wall clock's reading: t.In(place), t.Round(0), time.Now().Truncate(d). Round
-// and Truncate are also methods of a duration, which this test does not tell from a time in a variable: it sees a time only where
-// one is made, and misses t.Round(time.Second).
+// strips says whether a call leaves nothing but the wall clock's reading:
+// t.In(place), t.Round(0), time.Now().Truncate(d). Round and Truncate are also
+// methods of a duration, which this test does not tell from a time in a variable:
+// it sees a time only where one is made, and misses t.Round(time.Second).
 func strips(method *ast.SelectorExpr, args []ast.Expr) bool {
 	switch {
 	case len(args) != 1:

@@ -16,8 +16,9 @@ var (
 	pathy  = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+/?$`)
 )
 
-// The map of the code, and what to do for a new type of lock, name no file and no folder that is not there. A file without a
-// folder stands in the one that the same line has named before it, or else in the root package.
+// The map of the code, and what to do for a new type of lock, name no file and no
+// folder that is not there. A file without a folder stands in the one that the
+// same line has named before it, or else in the root package.
 func TestArchitectureNamesWhatThereIs(t *testing.T) {
 	for _, page := range []struct{ file, from, to string }{
 		{"docs/architecture.md", "", ""},
@@ -55,7 +56,8 @@ func TestArchitectureNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-// section returns the lines of a page from a heading to the next one; all if there is none to look for.
+// section returns the lines of a page from a heading to the next one; all if there
+// is none to look for.
 func section(t *testing.T, file, from, to string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(top, file))
@@ -72,7 +74,8 @@ func section(t *testing.T, file, from, to string) []string {
 	return strings.Split(rest, "\n")
 }
 
-// A package that the map leaves out is not found by whoever looks for what it does.
+// A package that the map leaves out is not found by whoever looks for what it
+// does.
 func TestArchitectureNamesEachInternalPackage(t *testing.T) {
 	lines := strings.Join(section(t, "docs/architecture.md", "\n## Where things are\n", "\n## "), "\n")
 	packages := map[string]bool{}
@@ -91,7 +94,8 @@ func TestArchitectureNamesEachInternalPackage(t *testing.T) {
 	}
 }
 
-// pathsIn returns the files and folders that a line of text names, seen from the root package.
+// pathsIn returns the files and folders that a line of text names, seen from the
+// root package.
 func pathsIn(line string) (all []string) {
 	folder := ""
 	for _, m := range quoted.FindAllStringSubmatch(line, -1) {

@@ -22,8 +22,9 @@ const (
 	gocron     = "github.com/go-co-op/gocron/v2"
 )
 
-// mayImport says what the non-test files of each package may import beside the standard library: packages of ours by
-// their folder ("." is the root package), modules of others with all below them.
+// mayImport says what the non-test files of each package may import beside the
+// standard library: packages of ours by their folder ("." is the root package),
+// modules of others with all below them.
 var mayImport = map[string][]string{
 	"internal/wire":      {},
 	"driver":             {"internal/wire"},
@@ -86,8 +87,8 @@ var mayImport = map[string][]string{
 	"fence":              {"driver", "internal/script", "internal/wire"},
 }
 
-// forTests exist for tests: only they may import "testing", which would put its flags into users' programs, and no
-// other package may import them.
+// forTests exist for tests: only they may import "testing", which would put its
+// flags into users' programs, and no other package may import them.
 var forTests = []string{"drivertest", "redlatchtest", "internal/faultnet", "internal/heldport", "internal/leaktest", "internal/pipe", "internal/puppet", "internal/randtest", "internal/standstill", "internal/testserver"}
 
 func TestImportDirection(t *testing.T) {
@@ -124,7 +125,8 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
-// Whoever imports the root package gets the standard library and what is ours, at any depth.
+// Whoever imports the root package gets the standard library and what is ours, at
+// any depth.
 func TestRootPullsInNothing(t *testing.T) {
 	got := imports(t)
 	reached := []string{root}
@@ -161,13 +163,15 @@ func TestTestingStaysInTests(t *testing.T) {
 // ours returns the import path of the package, or of the module, in a folder.
 func ours(dir string) string { return path.Join(root, dir) }
 
-// standard reports whether imp is in the standard library: every other path begins with a host name.
+// standard reports whether imp is in the standard library: every other path begins
+// with a host name.
 func standard(imp string) bool {
 	host, _, _ := strings.Cut(imp, "/")
 	return !strings.Contains(host, ".")
 }
 
-// imports returns, by import path, what the non-test files of each package of the library import.
+// imports returns, by import path, what the non-test files of each package of the
+// library import.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	got := map[string][]string{}

@@ -14,9 +14,10 @@ const (
 	kindFile = "kind.go"       // the only one that knows their kinds
 )
 
-// A kind answers, and nobody asks which kind it is. So a kind is named where a lock is made to be of it, and nowhere
-// else; two locks may be compared in it, but no lock with a kind, nor anything with one of the words that kinds consist
-// of, such as modeRead.
+// A kind answers, and nobody asks which kind it is. So a kind is named where a
+// lock is made to be of it, and nowhere else; two locks may be compared in it, but
+// no lock with a kind, nor anything with one of the words that kinds consist of,
+// such as modeRead.
 func TestNobodyAsksForTheKind(t *testing.T) {
 	files, info := checked(t, engine)
 	kinds, words := 0, map[types.Object]bool{}
@@ -82,8 +83,9 @@ func TestNobodyAsksForTheKind(t *testing.T) {
 	}
 }
 
-// checked returns the sources of a package with the types of what it declares itself. Other packages are empty here, so
-// what comes of them has no type; but a kind, and what has one, does not come of them.
+// checked returns the sources of a package with the types of what it declares
+// itself. Other packages are empty here, so what comes of them has no type; but a
+// kind, and what has one, does not come of them.
 func checked(t *testing.T, dir string) ([]source, *types.Info) {
 	t.Helper()
 	var files []source
@@ -146,7 +148,8 @@ func fieldKind(e ast.Expr) bool {
 	return ok && sel.Sel.Name == "kind"
 }
 
-// makesLock says whether n is a function that returns a lock's Spec, or such a Spec that is written out.
+// makesLock says whether n is a function that returns a lock's Spec, or such a
+// Spec that is written out.
 func makesLock(n ast.Node) bool {
 	var made ast.Expr
 	switch n := n.(type) {

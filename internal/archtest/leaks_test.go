@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A goroutine that is left behind is a bug, whichever package's tests see it first.
+// A goroutine that is left behind is a bug, whichever package's tests see it
+// first.
 func TestEveryPackageWithTestsLooksForLeaks(t *testing.T) {
 	looks := map[string]bool{} // by folders that have tests
 	testFiles(t, func(dir, text string) {
@@ -31,7 +32,8 @@ func TestEveryPackageWithTestsLooksForLeaks(t *testing.T) {
 	}
 }
 
-// testFiles calls f with each file of tests, of whatever module, and the folder in which it stands, seen from the root package.
+// testFiles calls f with each file of tests, of whatever module, and the folder in
+// which it stands, seen from the root package.
 func testFiles(t *testing.T, f func(dir, text string)) {
 	t.Helper()
 	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {

@@ -20,7 +20,8 @@ var levels = map[string]string{
 	"Error": "ERROR", "Warn": "WARN", "Info": "INFO", "Debug": "DEBUG", "LevelError": "ERROR", "LevelWarn": "WARN", "LevelInfo": "INFO", "LevelDebug": "DEBUG",
 }
 
-// Who reads a line of the log finds in docs/production.md what it means: each line, and none that is never written.
+// Who reads a line of the log finds in docs/production.md what it means: each
+// line, and none that is never written.
 func TestTheProductionGuideHasEachLineOfTheLog(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(top, "docs/production.md"))
 	if err != nil {
@@ -52,7 +53,8 @@ func TestTheProductionGuideHasEachLineOfTheLog(t *testing.T) {
 	}
 }
 
-// lineOf returns what a call logs, if it calls a method of a logger that a field named log or Logger has.
+// lineOf returns what a call logs, if it calls a method of a logger that a field
+// named log or Logger has.
 func lineOf(call *ast.CallExpr) (message, level string) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -78,7 +80,8 @@ func lineOf(call *ast.CallExpr) (message, level string) {
 	return "", ""
 }
 
-// Each attribute of the longest line has a row of its own, and each row is an attribute.
+// Each attribute of the longest line has a row of its own, and each row is an
+// attribute.
 func TestTheProductionGuideHasEachAttributeOfALoss(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(top, "docs/production.md"))
 	if err != nil {

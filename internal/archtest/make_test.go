@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// make runs some tests without the race detector, by their names and packages: a test or package that has another name would
-// run nowhere, and nobody would notice.
+// make runs some tests without the race detector, by their names and packages: a
+// test or package that has another name would run nowhere, and nobody would
+// notice.
 func TestMakeKnowsWhatRunsWithoutTheRaceDetector(t *testing.T) {
 	unraced, costs := regexp.MustCompile(makeVariable(t, "UNRACED")), strings.Split(makeVariable(t, "COSTS"), "|")
 	folders := strings.Fields(strings.ReplaceAll(makeVariable(t, "NOTRACED"), "./", ""))

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Nobody could try all services, so the docs say which test stands for each row: it has to be there.
+// Nobody could try all services, so the docs say which test stands for each row:
+// it has to be there.
 func TestEachKindOfManagedServiceIsSimulatedByATest(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(top, "docs/connect.md"))

@@ -16,8 +16,9 @@ import (
 
 const miniredis = "github.com/alicebob/miniredis/v2"
 
-// mayRequire says what the go.mod of each module that is released requires for itself, its tests included: modules of
-// ours by their folder ("." is the root module), and modules of others. What these require in turn is theirs to say.
+// mayRequire says what the go.mod of each module that is released requires for
+// itself, its tests included: modules of ours by their folder ("." is the root
+// module), and modules of others. What these require in turn is theirs to say.
 var mayRequire = map[string][]string{
 	".":               {},
 	"redlatchgoredis": {".", goredis},
@@ -36,7 +37,8 @@ var mayRequire = map[string][]string{
 	},
 }
 
-// unreleased are the modules that stay in the repository, and may require what they like.
+// unreleased are the modules that stay in the repository, and may require what
+// they like.
 var unreleased = []string{"examples", "tests", "tools", "tools/api", "tools/dist"}
 
 func TestModulesRequireWhatTheyMay(t *testing.T) {
@@ -70,9 +72,11 @@ func TestModulesRequireWhatTheyMay(t *testing.T) {
 	}
 }
 
-// A go.mod that is published replaces nothing: go install refuses one that does, and go get ignores it. All modules require
-// one another at one version, the last released one, and before there is one, v0.0.0. Those that are not published replace
-// it by what stands beside them. A release changes the version, and none of a commit between.
+// A go.mod that is published replaces nothing: go install refuses one that does,
+// and go get ignores it. All modules require one another at one version, the last
+// released one, and before there is one, v0.0.0. Those that are not published
+// replace it by what stands beside them. A release changes the version, and none
+// of a commit between.
 func TestModulesRequireOneAnotherAsReleased(t *testing.T) {
 	last, released := "", versions(t)
 	for dir, mod := range modules(t) {
@@ -141,8 +145,8 @@ func versions(t *testing.T) *regexp.Regexp {
 	return all
 }
 
-// make tests and releases the modules of its list, in which each follows on those that it requires; go.work has those
-// that its users build together.
+// make tests and releases the modules of its list, in which each follows on those
+// that it requires; go.work has those that its users build together.
 func TestModulesAreListed(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(top, "Makefile"))
 	if err != nil {
@@ -176,7 +180,8 @@ func TestModulesAreListed(t *testing.T) {
 	}
 }
 
-// What programs need is what make oldest-go runs with, and what users read; the tests module has the newest.
+// What programs need is what make oldest-go runs with, and what users read; the
+// tests module has the newest.
 func TestOldestGoAndGoRedis(t *testing.T) {
 	read := func(file string) (mod module) {
 		edit(t, &mod, "mod", filepath.Join(top, file))
@@ -247,7 +252,8 @@ func modules(t *testing.T) map[string]module {
 	return all
 }
 
-// edit has the go command read a go.mod or a go.work. The file is opened here, too, so that the test cache sees it.
+// edit has the go command read a go.mod or a go.work. The file is opened here,
+// too, so that the test cache sees it.
 func edit(t *testing.T, into any, kind, file string) {
 	t.Helper()
 	if _, err := os.ReadFile(file); err != nil {

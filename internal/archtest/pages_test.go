@@ -11,8 +11,9 @@ import (
 // machines are the packages that have states. Each has a page, its doc.go.
 var machines = []string{"barrier", "gate", "handoff", "lock", "multi", "notify", "permit", "poll", "ratequeue", "renew", "request", "revoke"}
 
-// The page of a package says what it promises and what it does not know, and draws its states: else one would have to
-// find that out from the code, which knows no better.
+// The page of a package says what it promises and what it does not know, and draws
+// its states: else one would have to find that out from the code, which knows no
+// better.
 func TestEachMachineHasAPage(t *testing.T) {
 	for _, name := range machines {
 		text, err := os.ReadFile(filepath.Join(top, "internal", name, "doc.go"))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a reader copies from these pages is run, or is a whole program that is compiled: tests/pages compiles the snippets of all
-// pages.
+// What a reader copies from these pages is run, or is a whole program that is
+// compiled: tests/pages compiles the snippets of all pages.
 func TestTheSnippetsOfThePagesAreRun(t *testing.T) {
 	for page, files := range map[string][]string{
 		"README.md":          {"examples/first/main.go"},

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The root package is the words that a user knows. What does the work stands in internal/.
+// The root package is the words that a user knows. What does the work stands in
+// internal/.
 const (
 	rootFiles = 20
 	rootLines = 2600 // half of them comments: the words and what they mean
@@ -19,7 +20,8 @@ const (
 	rootDoc    = 999 // lines of go doc -all
 )
 
-// rootLocks are what the root package may have of package sync, with the reason for each.
+// rootLocks are what the root package may have of package sync, with the reason
+// for each.
 var rootLocks = map[string]string{
 	"client.go: sync.Once": "Close does its work once, and whoever else calls it waits for that: the client's life",
 }
@@ -101,8 +103,9 @@ func TestRootHasNoScripts(t *testing.T) {
 	}
 }
 
-// Whatever is called Go runs its argument in a goroutine: sync.WaitGroup's, request.Server's and worker.Pool's. To pass
-// such a method on is not to start one.
+// Whatever is called Go runs its argument in a goroutine: sync.WaitGroup's,
+// request.Server's and worker.Pool's. To pass such a method on is not to start
+// one.
 func TestRootStartsNoGoroutine(t *testing.T) {
 	for _, src := range sources(t) {
 		if src.dir != "." {

@@ -20,7 +20,8 @@ type excess struct {
 	why  string
 }
 
-// oversized are they, exactly. Who makes one of them smaller writes the new number here, or removes its line.
+// oversized are they, exactly. Who makes one of them smaller writes the new number
+// here, or removes its line.
 var oversized = map[string]excess{
 	"fields of internal/bridge.Engines": {17, "one engine for each family of types, and what the root alone can do for the packages beside it"},
 	"fields of connect.Settings":        {18, "a field is a setting, under the name by which users know it; in parts it would be harder to write and to read"},
@@ -92,7 +93,8 @@ func oversizes(t *testing.T) map[string]int {
 	return got
 }
 
-// A part is a declaration of a file, with its name: "internal/lock.term", ".Client.Close".
+// A part is a declaration of a file, with its name: "internal/lock.term",
+// ".Client.Close".
 type part struct {
 	name string
 	of   string // the type, if it is a method
@@ -127,7 +129,8 @@ func parts(src source) (all []part) {
 	return all
 }
 
-// receiver returns the name of a method's type, which may be a pointer and generic.
+// receiver returns the name of a method's type, which may be a pointer and
+// generic.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -144,8 +147,9 @@ func receiver(e ast.Expr) string {
 	panic(fmt.Sprintf("a method of %T", e))
 }
 
-// constructs says whether f is one of the Client's methods that make something that has a name, a word of the user's; or
-// one of Locks' that say which lock that is. Each type has one of either.
+// constructs says whether f is one of the Client's methods that make something
+// that has a name, a word of the user's; or one of Locks' that say which lock that
+// is. Each type has one of either.
 func constructs(f *ast.FuncDecl) bool {
 	if f.Recv == nil || f.Type.Results.NumFields() != 1 {
 		return false

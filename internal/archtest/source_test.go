@@ -1,9 +1,12 @@
-// Package archtest keeps the shape of the library, as tests: which package may import which, which module may require
-// which, how large a thing may grow, how long the way to a lock is, what only the root package must do without, that nobody
-// asks for the type of a lock, that the map of the code in docs/architecture.md is true, and that nothing stands twice.
+// Package archtest keeps the shape of the library, as tests: which package may
+// import which, which module may require which, how large a thing may grow, how
+// long the way to a lock is, what only the root package must do without, that
+// nobody asks for the type of a lock, that the map of the code in
+// docs/architecture.md is true, and that nothing stands twice.
 //
-// It parses files and does not ask the go command, but for what a go.mod says and for the way to a lock, which a program
-// goes: files of every platform count, the test cache sees which files were read, and it takes milliseconds.
+// It parses files and does not ask the go command, but for what a go.mod says and
+// for the way to a lock, which a program goes: files of every platform count, the
+// test cache sees which files were read, and it takes milliseconds.
 package archtest
 
 import (
@@ -30,7 +33,8 @@ type source struct {
 
 var fset = token.NewFileSet()
 
-// parsed are the sources of the library: of the root module, and of the modules beside it that programs import.
+// parsed are the sources of the library: of the root module, and of the modules
+// beside it that programs import.
 var parsed = sync.OnceValues(func() (all []source, err error) {
 	err = filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
 		switch {
@@ -64,10 +68,12 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// apart are the folders that hold no library: the command, and modules that are never released.
+// apart are the folders that hold no library: the command, and modules that are
+// never released.
 var apart = []string{"cmd", "examples", "tests", "tools"}
 
-// enter skips the folders that hold no package of the library, hidden ones and test data among them.
+// enter skips the folders that hold no package of the library, hidden ones and
+// test data among them.
 func enter(dir, name string) error {
 	if dir != top && (strings.HasPrefix(name, ".") || name == "testdata") || filepath.Dir(dir) == filepath.Clean(top) && slices.Contains(apart, name) {
 		return filepath.SkipDir

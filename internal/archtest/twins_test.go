@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// twinLines is how many lines two places share if they are twins. Lines that say nothing do not count: empty ones,
-// comments, imports, brackets.
+// twinLines is how many lines two places share if they are twins. Lines that say
+// nothing do not count: empty ones, comments, imports, brackets.
 const twinLines = 10
 
 // twins may be. The names of two files that are in order, with a reason.
@@ -74,6 +74,14 @@ var (
 
 func texts(t *testing.T) (all []*text) {
 	t.Helper()
+	written(t, func(name string, content []byte) { all = append(all, newText(name, content)) })
+	return all
+}
+
+// written calls f with each file of Go or Lua that is not generated, in whatever
+// module, and its name seen from the root.
+func written(t *testing.T, f func(name string, content []byte)) {
+	t.Helper()
 	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -94,13 +102,12 @@ func texts(t *testing.T) (all []*text) {
 		if err != nil {
 			return err
 		}
-		all = append(all, newText(filepath.ToSlash(name), content))
+		f(filepath.ToSlash(name), content)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
 }
 
 func newText(name string, content []byte) *text {

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// How far an uncontended Lock.Acquire goes, exactly. If you make the walk shorter, write the new numbers here.
+// How far an uncontended Lock.Acquire goes, exactly. If you make the walk shorter,
+// write the new numbers here.
 var walks = []struct {
 	to        string // where it is counted: a folder that testdata/walk writes
 	functions int
@@ -25,8 +26,10 @@ var walks = []struct {
 	{"whole by a worker", 89, 31},
 }
 
-// To acquire a free lock is a short walk, and the first of the two in docs/architecture.md names each file on it. The
-// compiler's counters tell which functions were called; those of interfaces and of the standard library do not count.
+// To acquire a free lock is a short walk, and the first of the two in
+// docs/architecture.md names each file on it. The compiler's counters tell which
+// functions were called; those of interfaces and of the standard library do not
+// count.
 func TestAcquireIsAShortWalk(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "walk")
@@ -57,7 +60,8 @@ func TestAcquireIsAShortWalk(t *testing.T) {
 // counted is a line of covdata's about a function that was called.
 var counted = regexp.MustCompile(`^` + root + `/(\S+\.go):\d+:\s+(\S+)\s+([1-9]\S*)%$`)
 
-// walked returns which functions were called by what was counted into a folder, and their files.
+// walked returns which functions were called by what was counted into a folder,
+// and their files.
 func walked(t *testing.T, dir string) (functions, files []string) {
 	t.Helper()
 	lines := bufio.NewScanner(bytes.NewReader(run(t, "tool", "covdata", "func", "-i", dir)))

@@ -37,7 +37,8 @@ func Millis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// Extension returns what Extend is given as Redis counts it. Extend is not for what the watchdog keeps.
+// Extension returns what Extend is given as Redis counts it. Extend is not for
+// what the watchdog keeps.
 func Extension(ctx context.Context, d time.Duration, watchdog bool) (time.Duration, error) {
 	switch {
 	case ctx == nil:
@@ -51,7 +52,8 @@ func Extension(ctx context.Context, d time.Duration, watchdog bool) (time.Durati
 // ForEver is a time to live that does not end, as scripts have it.
 const ForEver = "0"
 
-// Expire lets an object live for d; lives tells it for how many ms, as scripts have them.
+// Expire lets an object live for d; lives tells it for how many ms, as scripts
+// have them.
 func Expire(ctx context.Context, d time.Duration, lives func(ctx context.Context, ms string) (bool, error)) (bool, error) {
 	if d <= 0 || d > renew.MaxLease {
 		return false, invalid.Errorf("redlatch: a lifetime of %v; it must be positive and at most %v (Persist lets an object last for ever)", d, renew.MaxLease)
@@ -59,7 +61,8 @@ func Expire(ctx context.Context, d time.Duration, lives func(ctx context.Context
 	return lives(ctx, wire.MillisUp(d))
 }
 
-// A Patience is how long a call waits: for as long as its context lasts, if it is zero.
+// A Patience is how long a call waits: for as long as its context lasts, if it is
+// zero.
 type Patience struct {
 	bounded bool
 	d       time.Duration
@@ -68,7 +71,8 @@ type Patience struct {
 // AtMost is the patience of the calls that begin with Try.
 func AtMost(d time.Duration) Patience { return Patience{bounded: true, d: d} }
 
-// End returns until when the call waits; zero: for as long as its context lasts. And it says whether it tries once.
+// End returns until when the call waits; zero: for as long as its context lasts.
+// And it says whether it tries once.
 func (p Patience) End() (until time.Time, once bool, err error) {
 	switch {
 	case !p.bounded:

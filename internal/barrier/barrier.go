@@ -26,8 +26,8 @@ type Options struct {
 	Polls  *poll.Polls
 	ID     string        // of the client
 	NewID  func() string // an id that the client gives once
-	// Join notes a caller that may have to leave, unless the client is closed; Part forgets
-	// it. Close waits for those.
+	// Join notes a caller that may have to leave, unless the client is closed; Part
+	// forgets it. Close waits for those.
 	Join func() bool
 	Part func()
 }
@@ -83,8 +83,9 @@ type BrokenError struct {
 // Error implements error.
 func (b *BrokenError) Error() string { return "barrier broken: " + b.Reason }
 
-// Await arrives and waits until all parties have. It returns how many were still to come then. at is where that was
-// asked for. Its error is a BrokenError, one of a caller that gave up, or that of a request.
+// Await arrives and waits until all parties have. It returns how many were still
+// to come then. at is where that was asked for. Its error is a BrokenError, one of
+// a caller that gave up, or that of a request.
 func (b *Barrier) Await(ctx context.Context, at callsite.Site) (index int, err error) {
 	if b.all.Server.Closed() || !b.all.Join() {
 		return -1, request.ErrClosed
@@ -128,8 +129,8 @@ func (b *Barrier) wait(ctx context.Context, a *arrival, at callsite.Site) error 
 	})
 }
 
-// Reset breaks the generation that gathers, if anybody waits in it, and makes the barrier one of
-// b's number of parties.
+// Reset breaks the generation that gathers, if anybody waits in it, and makes the
+// barrier one of b's number of parties.
 func (b *Barrier) Reset(ctx context.Context) error {
 	id, g := b.all.NewID(), ""
 	for {
@@ -161,8 +162,8 @@ type arrival struct {
 }
 
 // arrive gets the caller into the generation that gathers. Each try has an id of
-// its own, and is about one generation. So requests need no session: leaving marks the id, and
-// an arrival that comes later counts nowhere.
+// its own, and is about one generation. So requests need no session: leaving marks
+// the id, and an arrival that comes later counts nowhere.
 func (b *Barrier) arrive(ctx context.Context) (arrival, error) {
 	for {
 		a := arrival{id: b.all.NewID()}
@@ -196,9 +197,10 @@ func (b *Barrier) arrive(ctx context.Context) (arrival, error) {
 	}
 }
 
-// leave takes the caller out of its generation. It returns at once; it does not matter
-// which request comes first, this one or the one by which the caller arrived. It is sent until the server has answered or the client is
-// closed: the others must not wait for nothing, nor take for present who is not.
+// leave takes the caller out of its generation. It returns at once; it does not
+// matter which request comes first, this one or the one by which the caller
+// arrived. It is sent until the server has answered or the client is closed: the
+// others must not wait for nothing, nor take for present who is not.
 func (b *Barrier) leave(a arrival) {
 	if a.generation == "" { // a place that nobody can have
 		return
@@ -233,8 +235,8 @@ func verdict(how, who string) (over bool, err error) {
 // says so.
 func (b *Barrier) gathered(generation string) { b.gathers.Store(&generation) }
 
-// following returns the generation after another one, which went or was broken: those
-// behind a reset have its id.
+// following returns the generation after another one, which went or was broken:
+// those behind a reset have its id.
 func following(generation string, broken *BrokenError) string {
 	i := strings.LastIndexByte(generation, ':') + 1
 	begun := generation[:i]

@@ -6,8 +6,9 @@ import (
 	"github.com/redlatch/redlatch/internal/queue"
 )
 
-// departures are the callers of this client that leave barriers, and of which the server has not yet confirmed it. A
-// caller that arrived meanwhile would take the place of one that has given up for another party.
+// departures are the callers of this client that leave barriers, and of which the
+// server has not yet confirmed it. A caller that arrived meanwhile would take the
+// place of one that has given up for another party.
 type departures struct {
 	mu sync.Mutex
 	of map[string]*queue.Pending // by the barrier's key
@@ -28,7 +29,8 @@ func (d *departures) add(key string, n int) {
 	}
 }
 
-// over returns a channel that is closed when nobody leaves a barrier any more; nil if nobody does.
+// over returns a channel that is closed when nobody leaves a barrier any more; nil
+// if nobody does.
 func (d *departures) over(key string) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

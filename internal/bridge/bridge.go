@@ -1,5 +1,6 @@
-// Package bridge lets the packages beside the root reach what a client is made of. The root package exports nothing for
-// that: it hands the way in to this package, as grpc's does.
+// Package bridge lets the packages beside the root reach what a client is made of.
+// The root package exports nothing for that: it hands the way in to this package,
+// as grpc's does.
 package bridge
 
 import (
@@ -40,22 +41,27 @@ type Engines struct {
 	Census     *census.Census
 
 	Hooks *hooks.Set
-	// Observed tells that an acquisition begins. Begin calls it if somebody observes acquisitions.
+	// Observed tells that an acquisition begins. Begin calls it if somebody observes
+	// acquisitions.
 	Observed func(ctx context.Context, of hooks.Acquisition, tries bool) Observed
-	// Campaign acquires a lock whose holder leads, or only tries, and returns the context with which it was acquired. at is where.
+	// Campaign acquires a lock whose holder leads, or only tries, and returns the
+	// context with which it was acquired. at is where.
 	Campaign func(ctx context.Context, of lock.Spec, once bool, at callsite.Site) (context.Context, election.Hold, error)
-	// EndedBy returns the error of the context that ended a call, if an error is that call's and the context did; else nil.
+	// EndedBy returns the error of the context that ended a call, if an error is that
+	// call's and the context did; else nil.
 	EndedBy func(error) error
 }
 
-// Observed is an acquisition that somebody observes. Its context is the one to go on with; one of the others says how it went.
+// Observed is an acquisition that somebody observes. Its context is the one to go
+// on with; one of the others says how it went.
 type Observed interface {
 	Context() context.Context
 	Counted(handedOff bool, err error)
 	Permits(ps []*permit.Permit, err error)
 }
 
-// Begin begins an acquisition of what has no Lock, and returns the context to go on with. tries says that it does not wait.
+// Begin begins an acquisition of what has no Lock, and returns the context to go
+// on with. tries says that it does not wait.
 func (e *Engines) Begin(ctx context.Context, of hooks.Acquisition, tries bool) (context.Context, Acquisition) {
 	if !e.Hooks.Acquisitions.Load() || ctx == nil {
 		return ctx, Acquisition{}
@@ -81,8 +87,9 @@ func (a Acquisition) Permits(ps []*permit.Permit, err error) {
 	}
 }
 
-// Usable returns why a call about something with a name cannot go on: it has no context, the client is closed, or the name
-// was refused. After Shutdown the engines refuse by themselves to acquire.
+// Usable returns why a call about something with a name cannot go on: it has no
+// context, the client is closed, or the name was refused. After Shutdown the
+// engines refuse by themselves to acquire.
 func (e *Engines) Usable(ctx context.Context, refused error) error {
 	switch {
 	case ctx == nil:
@@ -95,7 +102,8 @@ func (e *Engines) Usable(ctx context.Context, refused error) error {
 	return nil
 }
 
-// UsableName is Usable for what shares something with its twin, and notes that the name is used: see nameclash.Names.Use.
+// UsableName is Usable for what shares something with its twin, and notes that the
+// name is used: see nameclash.Names.Use.
 func (e *Engines) UsableName(ctx context.Context, refused error, shared, name string) error {
 	if err := e.Usable(ctx, refused); err != nil {
 		return err
@@ -103,8 +111,8 @@ func (e *Engines) UsableName(ctx context.Context, refused error, shared, name st
 	return e.Twins.Use(shared, name)
 }
 
-// HoldSite returns the call site of its caller's caller, if there is anybody to tell it to: to find it takes a good part of
-// a hand-off's time.
+// HoldSite returns the call site of its caller's caller, if there is anybody to
+// tell it to: to find it takes a good part of a hand-off's time.
 func (e *Engines) HoldSite() callsite.Site {
 	if !e.Hooks.Sites.Load() {
 		return 0
@@ -112,8 +120,8 @@ func (e *Engines) HoldSite() callsite.Site {
 	return callsite.Caller(2)
 }
 
-// WaitSite returns the call site of its caller's caller, which may wait for something but will hold nothing of which
-// somebody could be told.
+// WaitSite returns the call site of its caller's caller, which may wait for
+// something but will hold nothing of which somebody could be told.
 func (e *Engines) WaitSite() callsite.Site {
 	if !e.Sites {
 		return 0
@@ -121,7 +129,8 @@ func (e *Engines) WaitSite() callsite.Site {
 	return callsite.Caller(2)
 }
 
-// A Lock is what a *redlatch.Lock is made of. If Err is set it cannot be used, and there may be nothing else.
+// A Lock is what a *redlatch.Lock is made of. If Err is set it cannot be used, and
+// there may be nothing else.
 type Lock struct {
 	Self   any // the *redlatch.Lock
 	Client *Engines
@@ -130,8 +139,8 @@ type Lock struct {
 	Kind   string
 	Spec   *lock.Spec // not to be changed
 	Err    error
-	// Members are those of several locks as one, in the order in which they are acquired; nil: it is one lock. Several have
-	// neither Client nor Spec.
+	// Members are those of several locks as one, in the order in which they are
+	// acquired; nil: it is one lock. Several have neither Client nor Spec.
 	Members []Lock
 	Each    func(f func(i int) error) error // calls f for all members at the same time, and joins the errors
 }
@@ -140,8 +149,8 @@ type Lock struct {
 type Root struct {
 	Client func(client any) *Engines // of a *redlatch.Client
 	Lock   func(lock any) Lock       // of a *redlatch.Lock
-	// NewLock returns the *redlatch.Lock of a spec that nobody has used yet, with the options of its name: PlainOptions,
-	// LockOptions or HoldOptions; nil: none.
+	// NewLock returns the *redlatch.Lock of a spec that nobody has used yet, with the
+	// options of its name: PlainOptions, LockOptions or HoldOptions; nil: none.
 	NewLock func(client any, kind string, spec lock.Spec, opts any) any
 	// NewHold returns the *redlatch.Hold of what an engine holds.
 	NewHold func(in any) any
@@ -151,7 +160,8 @@ type Root struct {
 
 var root Root
 
-// Let sets the way. The root package calls it when the program begins, before any client exists.
+// Let sets the way. The root package calls it when the program begins, before any
+// client exists.
 func Let(way Root) struct{} {
 	root = way
 	return struct{}{}

@@ -11,8 +11,8 @@ import (
 // A Site is a call site, kept as one program counter until somebody asks.
 type Site uintptr
 
-// Caller returns the call site skip frames above its caller. To find it takes a good
-// part of a hand-off's time.
+// Caller returns the call site skip frames above its caller. To find it takes a
+// good part of a hand-off's time.
 func Caller(skip int) Site {
 	var pc [1]uintptr
 	runtime.Callers(skip+2, pc[:])

@@ -25,8 +25,8 @@ const (
 	mostParsed = 32
 	// mostAsked is how many different filters one answer is for.
 	mostAsked = 8
-	// mostKept is how many claims of a sort are kept while they are gathered: more do not
-	// fit into an answer.
+	// mostKept is how many claims of a sort are kept while they are gathered: more do
+	// not fit into an answer.
 	mostKept = mostAnswer / leastClaim
 	// leastClaim is about how many bytes the shortest claim has.
 	leastClaim = 64
@@ -93,7 +93,8 @@ func (a *answerer) add(q question) {
 	}
 }
 
-// planLocked has an answer sent after d, or when a second has passed since the last one.
+// planLocked has an answer sent after d, or when a second has passed since the
+// last one.
 func (a *answerer) planLocked(d time.Duration) {
 	a.due = true
 	if !a.last.IsZero() {
@@ -106,8 +107,8 @@ func (a *answerer) planLocked(d time.Duration) {
 	a.timer.Reset(d)
 }
 
-// answer sends one answer to all who have asked. It runs on the timer's goroutine, never
-// twice at a time.
+// answer sends one answer to all who have asked. It runs on the timer's goroutine,
+// never twice at a time.
 func (a *answerer) answer() {
 	a.mu.Lock()
 	asked, keys := a.asked, a.keys
@@ -127,8 +128,8 @@ func (a *answerer) answer() {
 	}
 }
 
-// compose writes the answer to some questions: what is the worst comes first, losses, and
-// then waits and holds in turn.
+// compose writes the answer to some questions: what is the worst comes first,
+// losses, and then waits and holds in turn.
 func (a *answerer) compose(asked []filter, keys []string) string {
 	now := time.Now()
 	var held, waiting oldest
@@ -193,8 +194,8 @@ type oldest struct {
 	n   int // of how many
 }
 
-// kept is a claim with the context of the waiter, which is asked for Under if there is room
-// for the claim.
+// kept is a claim with the context of the waiter, which is asked for Under if
+// there is room for the claim.
 type kept struct {
 	claim.Claim
 	of context.Context //nolint:containedctx // of the waiter
@@ -215,7 +216,8 @@ func (o *oldest) cut() []kept {
 	return o.all
 }
 
-// inTurn returns what is in two lists: the first of either, then the second of either.
+// inTurn returns what is in two lists: the first of either, then the second of
+// either.
 func inTurn[T any](x, y []T) []T {
 	all := make([]T, 0, len(x)+len(y))
 	for i := range max(len(x), len(y)) {
@@ -229,8 +231,8 @@ func inTurn[T any](x, y []T) []T {
 	return all
 }
 
-// sending prepares a message to all who listen to a channel, which is classic whatever
-// those of locks are.
+// sending prepares a message to all who listen to a channel, which is classic
+// whatever those of locks are.
 func sending(server *request.Server, channel, text string) request.Call {
 	return request.Call{
 		Server: server, Script: lua.ClientTell, Keys: []string{}, Args: []string{channel, text},

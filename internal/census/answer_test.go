@@ -13,7 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Equal questions are one for who answers, and each asker finds its own key in the answer.
+// Equal questions are one for who answers, and each asker finds its own key in the
+// answer.
 func TestEqualQuestionsHaveEachTheirKeyInTheAnswer(t *testing.T) {
 	a := &answerer{}
 	defer a.stop()
@@ -39,7 +40,8 @@ func TestOneAnswerIsForFewFilters(t *testing.T) {
 // quiet is a driver of which nobody wants anything.
 type quiet struct{ driver.Redis }
 
-// The contexts of callers are users' code: only those are asked whose claims are told.
+// The contexts of callers are users' code: only those are asked whose claims are
+// told.
 func TestOnlyContextsOfClaimsThatAreToldAreAsked(t *testing.T) {
 	const waiters = 5000
 	asked, start := 0, time.Now()
@@ -65,7 +67,8 @@ func TestOnlyContextsOfClaimsThatAreToldAreAsked(t *testing.T) {
 	}
 }
 
-// All callers of a client share a subscription, and so do clients that share a driver.
+// All callers of a client share a subscription, and so do clients that share a
+// driver.
 func TestWaitersOfAClientAreOneSubscriber(t *testing.T) {
 	wait := []Claim{{Name: "a", Waits: true}, {Name: "a", Waits: true}, {Name: "a", Waits: true}, {Name: "b"}}
 	ans := &Answers{All: []Answer{{Claims: wait, weight: 1}, {Claims: wait, weight: 0.5}, {Claims: wait, weight: 0.5}, {Claims: wait[:0], weight: 1}}}

@@ -18,25 +18,26 @@ import (
 )
 
 const (
-	// spreadEach is over how long answers are spread for each client that listens, unless
-	// the caller says it: then a thousand need a tenth of a second, and half of the server's time
-	// meanwhile. Over a longer time fewer of them go through the server together, and all cost it
-	// twice as much. (The script that asks says the same.)
+	// spreadEach is over how long answers are spread for each client that listens,
+	// unless the caller says it: then a thousand need a tenth of a second, and half of
+	// the server's time meanwhile. Over a longer time fewer of them go through the
+	// server together, and all cost it twice as much. (The script that asks says the
+	// same.)
 	spreadEach = time.Millisecond / 10
 	// spreadUnknown is over what they are spread if nobody knows how many listen.
 	spreadUnknown = time.Second
-	// deafAfter is when a client that still cannot hear the channel of answers finds out whether
-	// its user may use that.
+	// deafAfter is when a client that still cannot hear the channel of answers finds
+	// out whether its user may use that.
 	deafAfter = 250 * time.Millisecond
-	// grace is for how much longer answers are waited for: a client that has just answered
-	// somebody else waits for a second.
+	// grace is for how much longer answers are waited for: a client that has just
+	// answered somebody else waits for a second.
 	grace = answerPause + time.Second/2
-	// mostClients is how many answers are read, and mostWaiting how many bytes of them wait
-	// to be read. What is beyond that is dropped: somebody floods.
+	// mostClients is how many answers are read, and mostWaiting how many bytes of them
+	// wait to be read. What is beyond that is dropped: somebody floods.
 	mostClients = 10_000
 	mostWaiting = 64 << 20
-	// mostNodes is how many nodes are asked who listens, and mostTags how many keys are
-	// tried to find one of each; with leastTags each range of slots has one, too.
+	// mostNodes is how many nodes are asked who listens, and mostTags how many keys
+	// are tried to find one of each; with leastTags each range of slots has one, too.
 	mostNodes = 1000
 	leastTags = 300
 	mostTags  = 100 * mostNodes
@@ -70,7 +71,8 @@ type Answers struct {
 	Waits    Waits
 }
 
-// Silent returns how many of those who have listened gave no answer; -1 if nobody knows.
+// Silent returns how many of those who have listened gave no answer; -1 if nobody
+// knows.
 func (answers *Answers) Silent() int {
 	if answers.Expected < 0 {
 		return -1
@@ -78,8 +80,8 @@ func (answers *Answers) Silent() int {
 	return max(0, answers.Expected-int(answers.heard()+0.5))
 }
 
-// heard returns for how many subscribers there is an answer: several clients that share a
-// driver are one.
+// heard returns for how many subscribers there is an answer: several clients that
+// share a driver are one.
 func (answers *Answers) heard() (n float64) {
 	for i := range answers.All {
 		n += answers.All[i].weight
@@ -87,8 +89,8 @@ func (answers *Answers) heard() (n float64) {
 	return n
 }
 
-// Ask asks all clients, and looks whether Redis has what they say they hold. If ctx ends
-// before that, it returns what it has learnt, with the error.
+// Ask asks all clients, and looks whether Redis has what they say they hold. If
+// ctx ends before that, it returns what it has learnt, with the error.
 func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
 	ans := Answers{Expected: -1}
 	if err := k.gather(ctx, &ans, q, nil); err != nil {
@@ -99,8 +101,10 @@ func (k *Census) Ask(ctx context.Context, q Question) (Answers, error) {
 	return ans, err
 }
 
-// WhoAre asks the clients that hold what has a name in Redis who they are, and returns what these say by their ids, as far as
-// they say it within the limit. It is for clients that have no note yet. A client that has just begun may not hear the first question.
+// WhoAre asks the clients that hold what has a name in Redis who they are, and
+// returns what these say by their ids, as far as they say it within the limit. It
+// is for clients that have no note yet. A client that has just begun may not hear
+// the first question.
 func (k *Census) WhoAre(ctx context.Context, name string, clients []string, limit time.Duration) map[string]Identity {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -123,7 +127,8 @@ func (k *Census) WhoAre(ctx context.Context, name string, clients []string, limi
 	return who
 }
 
-// gather asks all clients, and notes what they say. If only some of them matter, it waits for these.
+// gather asks all clients, and notes what they say. If only some of them matter,
+// it waits for these.
 func (k *Census) gather(ctx context.Context, ans *Answers, q Question, matter []string) error {
 	f := filter{q.Glob, q.Names, q.Owners}
 	if err := f.check(); err != nil {
@@ -150,11 +155,13 @@ func (k *Census) gather(ctx context.Context, ans *Answers, q Question, matter []
 
 var errDeaf = errors.New("the channels " + wire.Asked + " and " + wire.Answers + " cannot be heard")
 
-// listens waits until the channel of answers is heard, and that of questions: the server counts the asker, too.
+// listens waits until the channel of answers is heard, and that of questions: the
+// server counts the asker, too.
 //
-// If that takes long, it finds out whether the user may use the two channels, with messages that nobody minds: a user
-// may publish where it may subscribe, and a driver goes on subscribing whatever the server says. One channel that is
-// refused may keep a driver from hearing the other.
+// If that takes long, it finds out whether the user may use the two channels, with
+// messages that nobody minds: a user may publish where it may subscribe, and a
+// driver goes on subscribing whatever the server says. One channel that is refused
+// may keep a driver from hearing the other.
 func (k *Census) listens(ctx context.Context, box *inbox) error {
 	heard := func(d time.Duration) error {
 		end := time.Now().Add(d)
@@ -181,7 +188,8 @@ func (k *Census) listens(ctx context.Context, box *inbox) error {
 	return err
 }
 
-// An UnaskedError is why a watch of a lock does not know what only clients know. It does know what Redis has.
+// An UnaskedError is why a watch of a lock does not know what only clients know.
+// It does know what Redis has.
 type UnaskedError struct{ Err error }
 
 func (e *UnaskedError) Error() string { return e.Err.Error() }
@@ -189,8 +197,8 @@ func (e *UnaskedError) Error() string { return e.Err.Error() }
 // Unwrap returns why.
 func (e *UnaskedError) Unwrap() error { return e.Err }
 
-// RefusedFor is for how long a request that has failed so is not worth another one: longer if it lasts until somebody acts, as
-// that the user may not ask.
+// RefusedFor is for how long a request that has failed so is not worth another
+// one: longer if it lasts until somebody acts, as that the user may not ask.
 func RefusedFor(err error) time.Duration {
 	if err != nil && driver.Failure(err).Permanent() {
 		return refusedFor
@@ -203,11 +211,14 @@ func mayNot(channel string, err error) error {
 	return fmt.Errorf("redlatch: channel %s: %w", channel, err)
 }
 
-// publish sends a question, which lacks its end, and notes how many hear it. It returns over how long the answers come.
+// publish sends a question, which lacks its end, and notes how many hear it. It
+// returns over how long the answers come.
 //
-// One server counts those who listen with the same script that publishes, so these are the same. In a cluster each
-// node is asked, before and after: whoever begins or ends to listen meanwhile may be counted or not, and the larger
-// number is taken, for a client that is told to be silent and is not there does less harm than one that is overlooked.
+// One server counts those who listen with the same script that publishes, so these
+// are the same. In a cluster each node is asked, before and after: whoever begins
+// or ends to listen meanwhile may be counted or not, and the larger number is
+// taken, for a client that is told to be silent and is not there does less harm
+// than one that is overlooked.
 func (k *Census) publish(ctx context.Context, ans *Answers, text string, spread time.Duration) (time.Duration, error) {
 	before := -1
 	if k.server.Traits.Cluster && spread == 0 {
@@ -244,8 +255,8 @@ func (k *Census) publish(ctx context.Context, ans *Answers, text string, spread 
 	return min(wire.FromMillis(reply.List[1].Int), mostSpread), nil
 }
 
-// listeners returns how many subscribers the channel of questions has at all nodes of a cluster; -1
-// if a node does not say.
+// listeners returns how many subscribers the channel of questions has at all nodes
+// of a cluster; -1 if a node does not say.
 func (k *Census) listeners(ctx context.Context) int {
 	keys, all := k.keys(ctx), 0
 	if len(keys) == 0 {
@@ -261,8 +272,8 @@ func (k *Census) listeners(ctx context.Context) int {
 	return all
 }
 
-// count returns how many subscribers each of some channels has at the node of a key; nil if that is
-// not known.
+// count returns how many subscribers each of some channels has at the node of a
+// key; nil if that is not known.
 func (k *Census) count(ctx context.Context, key string, channels []string, run func(*request.Call, context.Context) (driver.Reply, error)) []int {
 	call := k.server.Question(lua.PubSubCount, []string{key})
 	call.Args = channels
@@ -278,8 +289,9 @@ func (k *Census) count(ctx context.Context, key string, channels []string, run f
 	return counts
 }
 
-// keys returns one key for each node, if there is one: nobody needs to have written them. If they have more names
-// than there are nodes, some stand for ranges of slots, and nobody knows which of these are at the same node.
+// keys returns one key for each node, if there is one: nobody needs to have
+// written them. If they have more names than there are nodes, some stand for
+// ranges of slots, and nobody knows which of these are at the same node.
 func (k *Census) keys(ctx context.Context) []string {
 	primaries, err := k.server.Driver.Primaries(ctx)
 	if err != nil || len(primaries) > mostNodes {
@@ -300,7 +312,8 @@ func (k *Census) keys(ctx context.Context) []string {
 	return keys
 }
 
-// collect reads answers until everybody has answered who listens, or all who matter, or end.
+// collect reads answers until everybody has answered who listens, or all who
+// matter, or end.
 func (k *Census) collect(ctx context.Context, ans *Answers, box *inbox, key string, f *filter, end time.Time, matter []string) error {
 	seen := map[string]bool{}
 	for {

@@ -19,13 +19,16 @@ type Options struct {
 	ID        string
 	Identity  Identity
 	Sites     bool // whether the places of the program are told
-	// Claims yields what callers hold and wait for, and the contexts of those who wait; Above
-	// returns the owner ids of the holds that such a context descends from.
+	// Claims yields what callers hold and wait for, and the contexts of those who
+	// wait; Above returns the owner ids of the holds that such a context descends
+	// from.
 	Claims iter.Seq2[claim.Claim, context.Context]
-	// Held returns what this client holds of the lock with a name in Redis, as an owner id.
+	// Held returns what this client holds of the lock with a name in Redis, as an
+	// owner id.
 	Held  func(name, owner string) (claim.Claim, bool)
 	Above func(context.Context) []string
-	// PossibleDeadlock is told of each circle of waits that is found, with names as users have them.
+	// PossibleDeadlock is told of each circle of waits that is found, with names as
+	// users have them.
 	PossibleDeadlock func(circle []Wait)
 }
 

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// mostChecked is how many names are looked up in Redis for one question: those of the
-	// longest waits and the oldest holds.
+	// mostChecked is how many names are looked up in Redis for one question: those of
+	// the longest waits and the oldest holds.
 	mostChecked = 256
 	// mostRead is how many silent clients are looked up, and readFor for how long.
 	mostRead = 64
 	readFor  = 3 * time.Second
 )
 
-// An Object is what is stored under a name that was asked for, or that somebody claims.
+// An Object is what is stored under a name that was asked for, or that somebody
+// claims.
 type Object struct {
 	inspect.Info
-	// Others is how many listen to the channel of its releases at most, beyond the clients
-	// that have said that they do; -1 if that cannot be counted.
+	// Others is how many listen to the channel of its releases at most, beyond the
+	// clients that have said that they do; -1 if that cannot be counted.
 	Others int
 }
 
@@ -50,9 +51,9 @@ func (k *Census) check(ctx context.Context, ans *Answers, asked []string) error 
 	return nil
 }
 
-// lookUp returns what is stored under names, at the same places; nil where that is nothing that
-// can be read. Several are asked for at a time: their requests share what goes to the server
-// together. An error that is not about one name ends it.
+// lookUp returns what is stored under names, at the same places; nil where that is
+// nothing that can be read. Several are asked for at a time: their requests share
+// what goes to the server together. An error that is not about one name ends it.
 func (k *Census) lookUp(ctx context.Context, names []string) ([]*inspect.Info, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -96,8 +97,9 @@ func (answers *Answers) byName() map[string][]*Claim {
 	return by
 }
 
-// listening returns for each name for how many subscribers they stand who have said that they
-// wait for it, or that they have it and still listen: all callers of a client share one.
+// listening returns for each name for how many subscribers they stand who have
+// said that they wait for it, or that they have it and still listen: all callers
+// of a client share one.
 func (answers *Answers) listening() map[string]float64 {
 	by, last := map[string]float64{}, map[string]*Answer{}
 	for x, c := range answers.claims {
@@ -109,8 +111,8 @@ func (answers *Answers) listening() map[string]float64 {
 	return by
 }
 
-// worst returns the names to look up: those that were asked for, and then those of the
-// longest waits and the oldest holds in turn.
+// worst returns the names to look up: those that were asked for, and then those of
+// the longest waits and the oldest holds in turn.
 func (answers *Answers) worst(asked []string, claims map[string][]*Claim) []string {
 	var held, waiting []*Claim
 	for _, of := range claims {
@@ -143,7 +145,8 @@ func (answers *Answers) worst(asked []string, claims map[string][]*Claim) []stri
 	return names
 }
 
-// compare says of each claim about a name whether it is stored, as far as owners are.
+// compare says of each claim about a name whether it is stored, as far as owners
+// are.
 func compare(info inspect.Info, claims []*Claim) {
 	switch info.Kind {
 	case inspect.Lock, inspect.Fenced, inspect.Fair, inspect.ReadWrite, inspect.Group, inspect.Expirable, inspect.Barrier:
@@ -172,8 +175,8 @@ func compare(info inspect.Info, claims []*Claim) {
 	}
 }
 
-// countOthers counts who listens to the releases of objects, beyond those who have said that they
-// do: with one request for all objects of a node.
+// countOthers counts who listens to the releases of objects, beyond those who have
+// said that they do: with one request for all objects of a node.
 func (k *Census) countOthers(ctx context.Context, objects []Object, listening map[string]float64) {
 	type group struct {
 		channels []string
@@ -200,8 +203,8 @@ func (k *Census) countOthers(ctx context.Context, objects []Object, listening ma
 	}
 }
 
-// releaseChannel returns the channel to which all listen who wait for an object; empty if there is
-// none, as of a fair lock, of which the queue tells.
+// releaseChannel returns the channel to which all listen who wait for an object;
+// empty if there is none, as of a fair lock, of which the queue tells.
 func releaseChannel(info *inspect.Info) string {
 	switch info.Kind {
 	case inspect.Lock, inspect.Fenced, inspect.Group:
@@ -216,8 +219,8 @@ func releaseChannel(info *inspect.Info) string {
 	return ""
 }
 
-// addUnheard adds those who have said nothing, and of whom Redis has something: clients of
-// Redisson, and silent ones.
+// addUnheard adds those who have said nothing, and of whom Redis has something:
+// clients of Redisson, and silent ones.
 func (k *Census) addUnheard(ctx context.Context, ans *Answers) {
 	index := map[string]int{}
 	for i := range ans.All {

@@ -15,13 +15,13 @@ import (
 const (
 	// mostDeadlocks is how many are reported.
 	mostDeadlocks = 100
-	// mostWaits is how many waits are looked at. Only holders that wait themselves count, so
-	// that nobody has as many but a liar.
+	// mostWaits is how many waits are looked at. Only holders that wait themselves
+	// count, so that nobody has as many but a liar.
 	mostWaits = 2000
 )
 
-// An Edge is a caller of a client that has something as an owner and waits for something else,
-// which the holder has.
+// An Edge is a caller of a client that has something as an owner and waits for
+// something else, which the holder has.
 type Edge struct {
 	Client, Owner string // who waits, and what it has meanwhile
 	Name, Holder  string // what it waits for, and who has that
@@ -59,9 +59,9 @@ type Waits struct {
 	all []Wait // in order
 }
 
-// Deadlocks returns circles of waits that stood in two answers, which are further apart than
-// a time. Each is a suspicion: what waits may give up, and the answers may lie. Only holders
-// that are stored count.
+// Deadlocks returns circles of waits that stood in two answers, which are further
+// apart than a time. Each is a suspicion: what waits may give up, and the answers
+// may lie. Only holders that are stored count.
 func Deadlocks(first, second Waits, apart time.Duration) [][]Wait {
 	if second.At.Sub(first.At) <= apart {
 		return nil
@@ -74,7 +74,8 @@ func Deadlocks(first, second Waits, apart time.Duration) [][]Wait {
 	return second.Circles()
 }
 
-// Circles returns the circles of one answer. Nothing says that its waits stood at one time.
+// Circles returns the circles of one answer. Nothing says that its waits stood at
+// one time.
 func (ws Waits) Circles() (all [][]Wait) {
 	from := map[string][]Wait{}
 	for _, w := range ws.all {
@@ -94,13 +95,15 @@ func (ws Waits) Circles() (all [][]Wait) {
 	return all
 }
 
-// mostVigils is how many different questions are remembered, and mostTold how many circles.
+// mostVigils is how many different questions are remembered, and mostTold how many
+// circles.
 const (
 	mostVigils = 8
 	mostTold   = 10 * mostDeadlocks
 )
 
-// A vigil compares the answers to a question with earlier ones to the same question.
+// A vigil compares the answers to a question with earlier ones to the same
+// question.
 type vigil struct {
 	mu    sync.Mutex           // guards what follows
 	asked []asked              // the latest last
@@ -113,9 +116,10 @@ type asked struct {
 	waits Waits
 }
 
-// TellDeadlocks tells of the possible deadlocks in the answers to a question that were not found yet
-// while they stood: see Options.PossibleDeadlock. Answers that come sooner than apart after those that they are compared with
-// are not looked at. None are found if apart is negative.
+// TellDeadlocks tells of the possible deadlocks in the answers to a question that
+// were not found yet while they stood: see Options.PossibleDeadlock. Answers that
+// come sooner than apart after those that they are compared with are not looked
+// at. None are found if apart is negative.
 func (k *Census) TellDeadlocks(q Question, waits Waits, apart time.Duration) {
 	for _, circle := range k.deadlocks(q, waits, apart) {
 		for i := range circle {
@@ -202,7 +206,8 @@ func (answers *Answers) waits() (all []Wait) {
 	return sorted(all)
 }
 
-// holdSites returns where holders got what they have, by its name and their owner ids.
+// holdSites returns where holders got what they have, by its name and their owner
+// ids.
 func (answers *Answers) holdSites() map[Edge]string {
 	sites := map[Edge]string{}
 	for _, c := range answers.claims {
@@ -213,8 +218,8 @@ func (answers *Answers) holdSites() map[Edge]string {
 	return sites
 }
 
-// waitingHolders returns of each object the holders that wait for something themselves. No
-// other can be in a circle.
+// waitingHolders returns of each object the holders that wait for something
+// themselves. No other can be in a circle.
 func (answers *Answers) waitingHolders() map[string][]inspect.Holder {
 	waits := map[string]bool{}
 	for _, c := range answers.claims {
@@ -243,8 +248,9 @@ func sorted(all []Wait) []Wait {
 	return slices.CompactFunc(all, func(x, y Wait) bool { return x.edge() == y.edge() })
 }
 
-// prune removes the waits of owners for which nobody waits, and those for owners that wait for
-// nobody, until there are none: what stays is in circles, or between two.
+// prune removes the waits of owners for which nobody waits, and those for owners
+// that wait for nobody, until there are none: what stays is in circles, or between
+// two.
 func prune(from map[string][]Wait) {
 	for again := true; again; {
 		again = false
@@ -268,8 +274,8 @@ func prune(from map[string][]Wait) {
 	}
 }
 
-// shortest returns the shortest circle through the first owner that is in one; nil if there
-// is none. It removes the owners before that, which are in none.
+// shortest returns the shortest circle through the first owner that is in one; nil
+// if there is none. It removes the owners before that, which are in none.
 func shortest(from map[string][]Wait) []Wait {
 	owners := make([]string, 0, len(from))
 	for owner := range from {

@@ -9,7 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/inspect"
 )
 
-// answersOf reads "a: x>y" as: the client a waits for y under its hold of x; "x=1" as: 1 has x.
+// answersOf reads "a: x>y" as: the client a waits for y under its hold of x; "x=1"
+// as: 1 has x.
 func answersOf(at time.Duration, text string) *Answers {
 	answers := &Answers{At: time.Time{}.Add(at)}
 	holders, clients := map[string]string{}, map[string][]Claim{}
@@ -139,7 +140,8 @@ func TestAThousandClaimsOfDeadlocksAreBounded(t *testing.T) {
 	}
 }
 
-// One client that lies about whatever it likes makes nobody look at more than a few.
+// One client that lies about whatever it likes makes nobody look at more than a
+// few.
 func TestOneHostileAnswerIsBounded(t *testing.T) {
 	var under []string
 	claims := make([]Claim, 150)

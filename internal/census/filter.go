@@ -12,10 +12,11 @@ const (
 	mostExact = 64  // names and owners
 )
 
-// A filter says which claims a question is about: those whose names match the pattern, and
-// those that have one of the names or owners. One that says nothing is about all. Answers are
-// for filters, and not for those who ask: whoever asks the same at the same time hears the same
-// answer, so a flood of questions costs one answer a second.
+// A filter says which claims a question is about: those whose names match the
+// pattern, and those that have one of the names or owners. One that says nothing
+// is about all. Answers are for filters, and not for those who ask: whoever asks
+// the same at the same time hears the same answer, so a flood of questions costs
+// one answer a second.
 type filter struct {
 	Glob   string   `json:"glob,omitempty"`
 	Names  []string `json:"names,omitempty"`
@@ -38,7 +39,8 @@ func (f *filter) is(g *filter) bool {
 	return f.Glob == g.Glob && slices.Equal(f.Names, g.Names) && slices.Equal(f.Owners, g.Owners)
 }
 
-// fits says whether it is about a claim. No pattern matches a name that no claim can tell.
+// fits says whether it is about a claim. No pattern matches a name that no claim
+// can tell.
 func (f *filter) fits(name, owner string) bool {
 	if f.Glob == "" && len(f.Names)+len(f.Owners) == 0 {
 		return true
@@ -46,8 +48,8 @@ func (f *filter) fits(name, owner string) bool {
 	return f.Glob != "" && len(name) <= mostClaim && match(f.Glob, name) || slices.Contains(f.Names, name) || slices.Contains(f.Owners, owner)
 }
 
-// match says whether a glob pattern of Redis' matches a text. It takes no longer than the
-// product of their lengths.
+// match says whether a glob pattern of Redis' matches a text. It takes no longer
+// than the product of their lengths.
 func match(pattern, text string) bool {
 	star, from := -1, 0 // the last asterisk, and up to where it stands for the text
 	i, j := 0, 0
@@ -88,8 +90,8 @@ func one(pattern string, c byte) (ok bool, length int) {
 	return pattern[0] == c, 1
 }
 
-// class is one for a pattern that begins with a bracket. One that is not closed ends with
-// the pattern.
+// class is one for a pattern that begins with a bracket. One that is not closed
+// ends with the pattern.
 func class(pattern string, c byte) (ok bool, length int) {
 	i := 1
 	not := i < len(pattern) && pattern[i] == '^'

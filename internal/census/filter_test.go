@@ -64,8 +64,8 @@ func asText(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
-// Somebody may send the worst pattern there is. It is no test of speed: what tries all ways to divide the text does
-// not end.
+// Somebody may send the worst pattern there is. It is no test of speed: what tries
+// all ways to divide the text does not end.
 func TestAWickedPatternEnds(t *testing.T) {
 	pattern, text := strings.Repeat("a*", mostGlob/2-1)+"b", strings.Repeat("a", 10_000)
 	done := make(chan bool, 1)

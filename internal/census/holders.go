@@ -12,15 +12,19 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A caller that waits in vain for a lock hears what its holder says of itself. For that its client asks the holder's
-// client, and no other: by the channel of that one, and is answered by its own.
+// A caller that waits in vain for a lock hears what its holder says of itself. For
+// that its client asks the holder's client, and no other: by the channel of that
+// one, and is answered by its own.
 
 const (
-	// inquireAgain is how long after a question about a lock the next one about it is sent, at the earliest.
+	// inquireAgain is how long after a question about a lock the next one about it is
+	// sent, at the earliest.
 	inquireAgain = answerPause
-	// mostSaid is how many such questions a client answers in a second. Whoever sends more floods.
+	// mostSaid is how many such questions a client answers in a second. Whoever sends
+	// more floods.
 	mostSaid = 100
-	// forgetAfter is how long after it an answer is no news: a lock keeps its owner id while it passes within a process.
+	// forgetAfter is how long after it an answer is no news: a lock keeps its owner id
+	// while it passes within a process.
 	forgetAfter = 30 * time.Second
 	// mostHolders is of how many locks it is remembered who said what.
 	mostHolders = 1000
@@ -32,7 +36,8 @@ const (
 	opHeld = "held" // an answer
 )
 
-// An inquiry is a question about one hold to the client that has it, or its answer.
+// An inquiry is a question about one hold to the client that has it, or its
+// answer.
 type inquiry struct {
 	Op    string          `json:"op"`
 	From  string          `json:"from,omitempty"` // the client that asks
@@ -43,7 +48,8 @@ type inquiry struct {
 	Claim json.RawMessage `json:"claim,omitempty"` // of an answer
 }
 
-// holders are what other clients have said of their holds that callers of this client have waited for.
+// holders are what other clients have said of their holds that callers of this
+// client have waited for.
 type holders struct {
 	server *request.Server
 	own    string // the client's id
@@ -70,8 +76,9 @@ func newHolders(o *Options) *holders {
 	return &holders{server: o.Server, own: o.ID, held: o.Held, said: map[string]said{}}
 }
 
-// Inquire has the client asked what it says of its hold that has a lock as that owner. The question is sent in the
-// background, and not if there has just been one about the lock.
+// Inquire has the client asked what it says of its hold that has a lock as that
+// owner. The question is sent in the background, and not if there has just been
+// one about the lock.
 func (k *Census) Inquire(name, owner string) {
 	h := k.holders
 	client, redlatch := wire.ClientOf(owner)
@@ -110,7 +117,8 @@ func (h *holders) begin(name, owner, nonce string) bool {
 	return true
 }
 
-// ask sends a question. Whether it fails is no news to anybody: the caller hears less.
+// ask sends a question. Whether it fails is no news to anybody: the caller hears
+// less.
 func (h *holders) ask(client, name, text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), mostBackground)
 	defer cancel()
@@ -188,8 +196,9 @@ func (h *holders) note(a inquiry) {
 	}
 }
 
-// Hold returns what is known of a hold of a lock by its owner id: what this client has itself, or what another one has said
-// when it was asked last, if that was within forgetAfter. Its note is in a form that can be printed.
+// Hold returns what is known of a hold of a lock by its owner id: what this client
+// has itself, or what another one has said when it was asked last, if that was
+// within forgetAfter. Its note is in a form that can be printed.
 func (k *Census) Hold(name, owner string) (claim.Claim, bool) {
 	h := k.holders
 	if c, held := h.held(name, owner); held {

@@ -9,8 +9,9 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// version is that of all that is written here. A reader ignores fields that it does not
-// know, and whatever has another version, which is one that it would misunderstand.
+// version is that of all that is written here. A reader ignores fields that it
+// does not know, and whatever has another version, which is one that it would
+// misunderstand.
 const version = 1
 
 // What a message has at most.
@@ -110,7 +111,8 @@ func tell(c *claim.Claim, now time.Time, sites bool) json.RawMessage {
 	return text
 }
 
-// A Claim is what a client says that it holds, or has lost, or that a caller of it waits for.
+// A Claim is what a client says that it holds, or has lost, or that a caller of it
+// waits for.
 type Claim struct {
 	Name     string // as it says: it may have any byte
 	Kind     string

@@ -14,7 +14,8 @@ import (
 
 const uuid = "2628bb85-29a0-8bdd-8b35-e7415bb697b1"
 
-// What one client tells of a claim another one reads, whatever the clocks of both say.
+// What one client tells of a claim another one reads, whatever the clocks of both
+// say.
 func TestAClaimIsTheSameAtBothEnds(t *testing.T) {
 	now := time.Now()
 	for _, name := range []string{"orders", "a\x1b[2J\u202e", "\xff\xfe", "{a}b"} {
@@ -34,7 +35,8 @@ func TestAClaimIsTheSameAtBothEnds(t *testing.T) {
 	}
 }
 
-// A hold was not told of at all because of its note, which takes up to six times as much room as JSON.
+// A hold was not told of at all because of its note, which takes up to six times
+// as much room as JSON.
 func TestANoteHidesNoHold(t *testing.T) {
 	in := claim.Claim{Name: strings.Repeat("long", 400), Kind: "lock", Owner: uuid + ":7", Note: strings.Repeat("\x01", claim.MostNote)}
 	got, ok := read(tell(&in, time.Now(), false), uuid)
@@ -59,7 +61,8 @@ func TestClaimsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// Whatever others send, it is read or refused, and what is shown of it can be shown.
+// Whatever others send, it is read or refused, and what is shown of it can be
+// shown.
 func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if q, ok := readQuestion(text); ok && (q.Spread < 0 || q.Spread > mostSpread.Milliseconds() || len(q.Glob) > mostGlob || len(q.Names)+len(q.Owners) > mostExact) {

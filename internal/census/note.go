@@ -16,11 +16,12 @@ import (
 const (
 	noteTTL     = 15 * time.Minute
 	noteRefresh = 5 * time.Minute
-	// noteDelay is how long after its first owner id a client notes who it is, and up to twice
-	// that: a command that is soon over writes nothing, and of a fleet that starts at once not
-	// all do so at a time.
+	// noteDelay is how long after its first owner id a client notes who it is, and up
+	// to twice that: a command that is soon over writes nothing, and of a fleet that
+	// starts at once not all do so at a time.
 	noteDelay = time.Second
-	// noteAgain is when it tries again if the server gave no answer: it may not be up yet.
+	// noteAgain is when it tries again if the server gave no answer: it may not be up
+	// yet.
 	noteAgain = 30 * time.Second
 )
 
@@ -39,8 +40,9 @@ func newNote(server *request.Server, id string, who Identity) *note {
 	return &note{server: server, keys: []string{wire.ClientKey(id)}, text: who.note()}
 }
 
-// begin has the note written soon, and kept up. It is called with the client's first owner id: a client that only looks
-// makes none, so nobody finds it in Redis, and it writes nothing.
+// begin has the note written soon, and kept up. It is called with the client's
+// first owner id: a client that only looks makes none, so nobody finds it in
+// Redis, and it writes nothing.
 func (n *note) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -66,8 +68,8 @@ func (n *note) write() {
 	}
 }
 
-// stop ends that. The note stays until its time is over: a client may leave locks behind, and
-// Close waits for no request of which nobody needs the outcome.
+// stop ends that. The note stays until its time is over: a client may leave locks
+// behind, and Close waits for no request of which nobody needs the outcome.
 func (n *note) stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -25,7 +25,8 @@ const (
 // MostNote is how many bytes a note has at most.
 const MostNote = 200
 
-// A Claim is something that a caller of this client holds, or waits for, or has lost.
+// A Claim is something that a caller of this client holds, or waits for, or has
+// lost.
 type Claim struct {
 	Name    string        // of the lock or synchronizer
 	Kind    string        // Lock, ...
@@ -44,8 +45,9 @@ type Claim struct {
 	Under   []string      // of a waiter: owner ids of the live holds that its context descends from (edges of a wait graph); nil if none or not known
 }
 
-// Rest returns for how many others the claim stands, of which no more is told than what they
-// hold or wait for: Count of them. It is 0 for a claim of one caller, which has a Since.
+// Rest returns for how many others the claim stands, of which no more is told than
+// what they hold or wait for: Count of them. It is 0 for a claim of one caller,
+// which has a Since.
 func (c Claim) Rest() int {
 	if c.Since.IsZero() {
 		return c.Count
@@ -56,12 +58,12 @@ func (c Claim) Rest() int {
 // Callers returns for how many callers the claim stands.
 func (c Claim) Callers() int { return max(1, c.Rest()) }
 
-// A Yield is told of claims until it returns false. A waiter has its context, which can be asked
-// for Under; a hold has none.
+// A Yield is told of claims until it returns false. A waiter has its context,
+// which can be asked for Under; a hold has none.
 type Yield = func(c Claim, of context.Context) bool
 
-// A Wait is what a caller leaves where it waits, for those who ask. Whatever guards the place
-// guards it.
+// A Wait is what a caller leaves where it waits, for those who ask. Whatever
+// guards the place guards it.
 type Wait struct {
 	Ctx          context.Context //nolint:containedctx // of the caller
 	Since, Until time.Time
@@ -72,8 +74,9 @@ type Wait struct {
 // Most is how many claims a List has.
 const Most = 1000
 
-// A List is claims on the same thing, copied while that was locked. Others get them when it is
-// not, so that whoever asks delays nobody by what he does with the answer.
+// A List is claims on the same thing, copied while that was locked. Others get
+// them when it is not, so that whoever asks delays nobody by what he does with the
+// answer.
 type List struct {
 	found []found
 	rest  Claim
@@ -87,8 +90,8 @@ type found struct {
 // Hold adds a hold.
 func (l *List) Hold(c Claim) { l.add(found{Claim: c}) }
 
-// Wait adds a wait for what c says, and returns false if those behind it are only to be counted:
-// see Others.
+// Wait adds a wait for what c says, and returns false if those behind it are only
+// to be counted: see Others.
 func (l *List) Wait(c Claim, w *Wait) (more bool) {
 	c.Since, c.Until, c.Site, c.Waits = w.Since, w.Until, w.Site, true
 	c.Owner = cmp.Or(c.Owner, w.Owner)

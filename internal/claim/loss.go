@@ -20,7 +20,8 @@ type Loss struct {
 	FailureAt time.Time // when that was known
 }
 
-// mostLost is how many losses a client remembers for those who ask, and lately for how long.
+// mostLost is how many losses a client remembers for those who ask, and lately for
+// how long.
 const (
 	mostLost = 16
 	lately   = time.Hour

@@ -12,7 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// ErrResigned is the cause with which the context of a leader ends that was made to resign.
+// ErrResigned is the cause with which the context of a leader ends that was made
+// to resign.
 var ErrResigned = errors.New("redlatch: resigned")
 
 // Elections are those in which a client has candidates.
@@ -23,7 +24,8 @@ type Elections struct {
 	all map[string]*standing // by the name of the election
 }
 
-// A standing is what the client's candidates are in one election. Elections.mu guards it.
+// A standing is what the client's candidates are in one election. Elections.mu
+// guards it.
 type standing struct {
 	candidates int     // calls of Run
 	terms      []*term // those that they have now
@@ -49,23 +51,28 @@ type Hold interface {
 // A Candidate stands for election.
 type Candidate struct {
 	Name string
-	// Standby is for how long nobody has led before the candidate campaigns; 0: it campaigns at once.
+	// Standby is for how long nobody has led before the candidate campaigns; 0: it
+	// campaigns at once.
 	Standby time.Duration
-	// Look asks who leads, and Channel is where it is told that a leadership is given up. A candidate with Standby needs both.
+	// Look asks who leads, and Channel is where it is told that a leadership is given
+	// up. A candidate with Standby needs both.
 	Look    func(ctx context.Context) (Seat, error)
 	Channel string
-	// Campaign waits until the candidate leads, or only tries, and returns a context to lead under that descends from ctx.
+	// Campaign waits until the candidate leads, or only tries, and returns a context
+	// to lead under that descends from ctx.
 	Campaign func(ctx context.Context, once bool) (context.Context, Hold, error)
 	// Again says of an error of Campaign whether to try again.
 	Again func(error) bool
-	// Ended returns the error of the context that ended a call, if an error is that call's and the context did; else nil.
+	// Ended returns the error of the context that ended a call, if an error is that
+	// call's and the context did; else nil.
 	Ended func(error) error
 	// Lead is called once for each term.
 	Lead func(ctx context.Context, term int64) error
 }
 
-// The pauses after a term. While terms are shorter than longTerm each is twice as long as the one
-// before. A campaign that failed has taken its time already, so the first pause follows.
+// The pauses after a term. While terms are shorter than longTerm each is twice as
+// long as the one before. A campaign that failed has taken its time already, so
+// the first pause follows.
 const (
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
@@ -93,7 +100,8 @@ func (all *Elections) Run(ctx context.Context, c *Candidate) error {
 	}
 }
 
-// stand campaigns and leads once, and returns for how long it has led: 0 if it was not elected.
+// stand campaigns and leads once, and returns for how long it has led: 0 if it was
+// not elected.
 func (all *Elections) stand(ctx context.Context, c *Candidate) (led time.Duration, err error) {
 	t := &term{over: make(chan struct{})}
 	ctx, t.resign = context.WithCancelCause(context.WithValue(ctx, leading{c.Name}, t))
@@ -112,16 +120,16 @@ func (all *Elections) stand(ctx context.Context, c *Candidate) (led time.Duratio
 	return max(time.Since(start), 1), err
 }
 
-// patient is a hold of which a release also waits that is called when the context has ended: the
-// next one leads then.
+// patient is a hold of which a release also waits that is called when the context
+// has ended: the next one leads then.
 type patient struct{ Hold }
 
 func (p patient) Release(ctx context.Context) error {
 	return p.Hold.Release(context.WithoutCancel(ctx))
 }
 
-// lead calls the candidate's function under a hold. It returns its error, unless that only
-// says that the term was over.
+// lead calls the candidate's function under a hold. It returns its error, unless
+// that only says that the term was over.
 func (all *Elections) lead(ctx context.Context, c *Candidate, t *term, hold Hold) (err error) {
 	all.begin(c.Name, t)
 	defer all.end(c.Name, t)
@@ -139,8 +147,9 @@ func (all *Elections) lead(ctx context.Context, c *Candidate, t *term, hold Hold
 	return err
 }
 
-// onlySays says whether each error that err is made of says one of these. What a call of this library adds
-// that the context has ended, such as why it waited, does not count.
+// onlySays says whether each error that err is made of says one of these. What a
+// call of this library adds that the context has ended, such as why it waited,
+// does not count.
 func (c *Candidate) onlySays(err error, said ...error) bool {
 	if end := c.Ended(err); end != nil {
 		return c.onlySays(end, said...)
@@ -210,7 +219,8 @@ func (all *Elections) leads(ctx context.Context, t *term, number int64) (over fu
 	}
 }
 
-// Leading returns the number of the term for which a candidate of this client leads now, and whether there is one.
+// Leading returns the number of the term for which a candidate of this client
+// leads now, and whether there is one.
 func (all *Elections) Leading(name string) (number int64, leading bool) {
 	all.mu.Lock()
 	var terms []term
@@ -235,8 +245,9 @@ func (all *Elections) Names() []string {
 	return slices.Collect(maps.Keys(all.all))
 }
 
-// Resign ends the term that a candidate of this client has, and says whether there was one. It
-// waits until it has been given up in Redis, too, but not for a leader that makes itself resign.
+// Resign ends the term that a candidate of this client has, and says whether there
+// was one. It waits until it has been given up in Redis, too, but not for a leader
+// that makes itself resign.
 func (all *Elections) Resign(ctx context.Context, name string) (bool, error) {
 	all.mu.Lock()
 	var terms []*term

@@ -15,9 +15,11 @@ type Seat struct {
 	TTL  time.Duration // after what time the lease of the leader ends, unless it is renewed; negative: never
 }
 
-// standBy waits until nobody has led for c.Standby. The head start of those that campaign at once is all that gives them
-// precedence: the server does not know of them. While somebody leads, a look takes the place of the try of a waiter, and
-// as seldom. While nobody leads, one look at the end suffices: a term that was in between has left its number.
+// standBy waits until nobody has led for c.Standby. The head start of those that
+// campaign at once is all that gives them precedence: the server does not know of
+// them. While somebody leads, a look takes the place of the try of a waiter, and
+// as seldom. While nobody leads, one look at the end suffices: a term that was in
+// between has left its number.
 func (all *Elections) standBy(ctx context.Context, c *Candidate) error {
 	var news notify.Listener
 	defer news.Stop()

@@ -8,12 +8,13 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// soonest is how long after a look the next one is while nobody leads. Nobody is told of a
-// leader that begins.
+// soonest is how long after a look the next one is while nobody leads. Nobody is
+// told of a leader that begins.
 const soonest = 50 * time.Millisecond
 
-// Watch has somebody look at who leads, at once and again when that may have changed, until it does not
-// want to any more, or an end comes. look says whether somebody leads, and whether it goes on.
+// Watch has somebody look at who leads, at once and again when that may have
+// changed, until it does not want to any more, or an end comes. look says whether
+// somebody leads, and whether it goes on.
 func (all *Elections) Watch(ctx context.Context, channel string, look func() (led, more bool)) error {
 	var news notify.Listener
 	defer news.Stop()

@@ -136,9 +136,9 @@ func (p *Proxy) forget(c *conn) {
 
 // SetRule makes f decide about every complete client request from now on; nil
 // passes all. f is called in the order of the requests of a connection, and by
-// several goroutines at once for several connections. A connection's requests
-// wait while f runs, and Close waits for f to return, so f must not call Close. In a black hole f is
-// called as well, but its action has no effect.
+// several goroutines at once for several connections. A connection's requests wait
+// while f runs, and Close waits for f to return, so f must not call Close. In a
+// black hole f is called as well, but its action has no effect.
 func (p *Proxy) SetRule(f func(Request) Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

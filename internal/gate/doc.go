@@ -4,8 +4,8 @@
 // # What it promises
 //
 // At most one goroutine is inside a gate. The goroutine inside leaves by Pass,
-// which lets the first waiter in and gives it a value, or by Exit, which lets
-// it in with nothing. Both are one short critical section: no I/O, no callback. Look
+// which lets the first waiter in and gives it a value, or by Exit, which lets it
+// in with nothing. Both are one short critical section: no I/O, no callback. Look
 // tells who is queued, for those who ask, and has one.
 //
 //	TryEnter, Enter ── nobody is inside ──► inside ── Pass, Exit ──► outside

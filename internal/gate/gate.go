@@ -93,8 +93,9 @@ func (g *Gate[V]) Wake() {
 	}
 }
 
-// Look calls f with Who of those who are queued, in their order, until it returns false. It returns
-// how many were not looked at. The gate is locked meanwhile: f only copies what it wants to know.
+// Look calls f with Who of those who are queued, in their order, until it returns
+// false. It returns how many were not looked at. The gate is locked meanwhile: f
+// only copies what it wants to know.
 func (g *Gate[V]) Look(f func(who any) (more bool)) (others int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,8 +110,9 @@ func (g *Gate[V]) Look(f func(who any) (more bool)) (others int) {
 }
 
 // Woken delivers when w is let in, and after Wake. It may also deliver without any
-// reason: the reason was there before. A waiter has this one channel for all reasons, and
-// looks: each channel more that all listen to costs a tenth of a hand-off.
+// reason: the reason was there before. A waiter has this one channel for all
+// reasons, and looks: each channel more that all listen to costs a tenth of a
+// hand-off.
 func (w *Ticket[V]) Woken() <-chan struct{} { return w.woken }
 
 // In says whether w has been let in.

@@ -140,8 +140,8 @@ func TestCancelLosesToAdmission(t *testing.T) {
 	}
 }
 
-// Whoever is woken may have been let in or not: it looks. However often it is woken, that
-// does not keep it from being let in, nor whoever lets it in.
+// Whoever is woken may have been let in or not: it looks. However often it is
+// woken, that does not keep it from being let in, nor whoever lets it in.
 func TestWhoIsWokenLooks(t *testing.T) {
 	var g Gate[int]
 	g.TryEnter()

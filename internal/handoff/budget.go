@@ -7,17 +7,17 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// While goroutines of one process want a lock, it passes between them without
-// a round trip. So that other processes get it too, that goes on for a quantum
-// only; then one script asks whether anybody else waits (lock.yield.lua) and, if
-// so, releases the lock to them. Every release answers how many others listen, too.
+// While goroutines of one process want a lock, it passes between them without a
+// round trip. So that other processes get it too, that goes on for a quantum only;
+// then one script asks whether anybody else waits (lock.yield.lua) and, if so,
+// releases the lock to them. Every release answers how many others listen, too.
 //
-// A process that has released the lock to n others owes n turns: for each it makes a
-// pause, and takes part again when it owes none. A release that it hears from
-// elsewhere has paid one, and ends the pause. If nobody used a pause, others listen
-// who do not want the lock, or are farther away: the next one is twice as long, and
-// until nine times the pause have gone by, only so many turns are owed as were taken
-// before it.
+// A process that has released the lock to n others owes n turns: for each it makes
+// a pause, and takes part again when it owes none. A release that it hears from
+// elsewhere has paid one, and ends the pause. If nobody used a pause, others
+// listen who do not want the lock, or are farther away: the next one is twice as
+// long, and until nine times the pause have gone by, only so many turns are owed
+// as were taken before it.
 const (
 	quantumHands = 32                   // a quantum ends after this many hand-offs
 	quantumMin   = time.Millisecond     // and this much time,
@@ -72,11 +72,11 @@ func (u *Budget) OverAfter(hands int, now time.Time) bool {
 	return (d >= QuantumMax || (u.Hands >= hands && d >= quantumMin)) && u.Yields(now)
 }
 
-// Yields says whether there is any use in a turn: not during the quiet, nor after a
-// pause before it is known whether that was used. (Of many permits others are still
-// here, and another turn would begin another pause.) The release was
-// sent at sent: one that was in flight when a pause ended begins no other, before it
-// is known whether that one was used.
+// Yields says whether there is any use in a turn: not during the quiet, nor after
+// a pause before it is known whether that was used. (Of many permits others are
+// still here, and another turn would begin another pause.) The release was sent at
+// sent: one that was in flight when a pause ended begins no other, before it is
+// known whether that one was used.
 func (u *Budget) Yields(now time.Time) bool {
 	return !u.quiet(now) && (u.Owed == 0 || now.Before(u.Rest))
 }
@@ -88,14 +88,14 @@ func (u *Budget) quiet(now time.Time) bool { return u.takers == 0 && now.Before(
 // unseen waiters.
 func (u *Budget) Last(now time.Time) bool { return now.Sub(u.HeldSince) >= ReignMax }
 
-// Free notes that the lock was released and nobody else listens: what was learnt was
-// about others.
+// Free notes that the lock was released and nobody else listens: what was learnt
+// was about others.
 func (u *Budget) Free() { u.Owed, u.longer, u.Unused, u.QuietUntil = 0, 0, time.Time{}, time.Time{} }
 
-// Yield notes that the lock was released to n others, foreign messages having
-// been heard so far; or if n is 0, to whoever cannot be seen. A release that was in
-// flight when a pause ended begins no other one, before it is known whether that pause was
-// used: sent is when the release was sent.
+// Yield notes that the lock was released to n others, foreign messages having been
+// heard so far; or if n is 0, to whoever cannot be seen. A release that was in
+// flight when a pause ended begins no other one, before it is known whether that
+// pause was used: sent is when the release was sent.
 func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	u.unseen = n == 0
 	u.pause = shortestPause
@@ -114,10 +114,10 @@ func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	u.Owed, u.taken, u.heard, u.Rest = n, 0, foreign, rest
 }
 
-// ShortenPause makes what is owed one turn and its pause the shortest, where writers are
-// preferred: these need no pause to get in, and readers of many processes that leave
-// one another long ones leave the lock idle, since reads overlap and nobody is told
-// that one has had its turn.
+// ShortenPause makes what is owed one turn and its pause the shortest, where
+// writers are preferred: these need no pause to get in, and readers of many
+// processes that leave one another long ones leave the lock idle, since reads
+// overlap and nobody is told that one has had its turn.
 func (u *Budget) ShortenPause(now time.Time) {
 	u.Owed, u.pause = min(u.Owed, 1), shortestPause
 	u.Rest = now.Add(u.pause)
@@ -152,17 +152,17 @@ func (u *Budget) Settled(foreign int, now time.Time) {
 	u.Owed = 0
 }
 
-// Used notes that messages were heard after a pause that nobody seemed to have used:
-// of several permits somebody has taken one, and left some. He is owed a turn, as long
-// as the quiet lasts; those who listen beside him are not.
+// Used notes that messages were heard after a pause that nobody seemed to have
+// used: of several permits somebody has taken one, and left some. He is owed a
+// turn, as long as the quiet lasts; those who listen beside him are not.
 func (u *Budget) Used(foreign int) {
 	if u.Owed == 0 && foreign > u.heard {
 		u.heard, u.takers, u.longer = foreign, max(u.takers, 1), u.pause
 	}
 }
 
-// An OwedError is request.ErrWaitOver for one who only tries, while this process owes so many
-// turns to others.
+// An OwedError is request.ErrWaitOver for one who only tries, while this process
+// owes so many turns to others.
 type OwedError int
 
 // Error implements error.
@@ -171,9 +171,9 @@ func (e OwedError) Error() string { return "turns owed" }
 // Is says that it is the end of a wait.
 func (e OwedError) Is(target error) bool { return target == request.ErrWaitOver }
 
-// GaveUp turns the end of a caller's waiting into the error that made makes, of how
-// many turns were owed then and of the error of its context. Other errors stay what
-// they are.
+// GaveUp turns the end of a caller's waiting into the error that made makes, of
+// how many turns were owed then and of the error of its context. Other errors stay
+// what they are.
 func GaveUp(err error, made func(owed int, cause error) error) error {
 	ended, cause := request.GaveUp(err)
 	if !ended {

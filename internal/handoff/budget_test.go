@@ -140,7 +140,8 @@ func TestWhoTakesATurnKeepsItBesideThoseWhoDoNot(t *testing.T) {
 	}
 }
 
-// Whoever has lost no time for long can leave the lock for long: two ninths of that.
+// Whoever has lost no time for long can leave the lock for long: two ninths of
+// that.
 func TestAPauseIsInProportionToWhatWasHad(t *testing.T) {
 	now := time.Now()
 	for had, want := range map[time.Duration]time.Duration{
@@ -156,7 +157,8 @@ func TestAPauseIsInProportionToWhatWasHad(t *testing.T) {
 	}
 }
 
-// To whoever cannot be seen the shortest pause is made, and nothing follows from it.
+// To whoever cannot be seen the shortest pause is made, and nothing follows from
+// it.
 func TestAPauseForNobodyInSightTeachesNothing(t *testing.T) {
 	now := time.Now()
 	var u Budget
@@ -232,9 +234,9 @@ func TestWhatWasLearntIsForgottenWhenNobodyListens(t *testing.T) {
 	}
 }
 
-// Whatever happens in whatever order, a process owes no more than the others that it
-// yielded to, less with each message, and makes no pause beyond the longest. Pauses
-// that nobody uses are a tenth of the time at most.
+// Whatever happens in whatever order, a process owes no more than the others that
+// it yielded to, less with each message, and makes no pause beyond the longest.
+// Pauses that nobody uses are a tenth of the time at most.
 func TestTurnsNeverGrowByThemselves(t *testing.T) {
 	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {
 		var u Budget
@@ -281,9 +283,9 @@ func TestTurnsNeverGrowByThemselves(t *testing.T) {
 	})
 }
 
-// Of many permits some are released while a turn is owed already. That makes the pause
-// no longer, and turns go on while it lasts; after it somebody has to ask first whether
-// it was used.
+// Of many permits some are released while a turn is owed already. That makes the
+// pause no longer, and turns go on while it lasts; after it somebody has to ask
+// first whether it was used.
 func TestAnotherReleaseMakesAPauseNoLonger(t *testing.T) {
 	now := time.Now()
 	var u Budget
@@ -316,8 +318,8 @@ func TestAnotherReleaseMakesAPauseNoLonger(t *testing.T) {
 }
 
 // Of many permits some are released all the time, so that a release is in flight
-// whenever a pause ends. One pause followed the other, and a process of 64 permits lost
-// a third to a listener that took nothing.
+// whenever a pause ends. One pause followed the other, and a process of 64 permits
+// lost a third to a listener that took nothing.
 func TestAReleaseInFlightAtTheEndOfAPauseBeginsNoOther(t *testing.T) {
 	now := time.Now()
 	var u Budget

@@ -8,9 +8,10 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// UnseenPauses are pauses for those who cannot be seen. In a cluster with classic Pub/Sub some may listen at another node, where no script
-// sees them. There a process makes a pause once a second although it sees nobody.
-// For that it remembers since when it has what it releases, of some at a time.
+// UnseenPauses are pauses for those who cannot be seen. In a cluster with classic
+// Pub/Sub some may listen at another node, where no script sees them. There a
+// process makes a pause once a second although it sees nobody. For that it
+// remembers since when it has what it releases, of some at a time.
 type UnseenPauses struct {
 	Server *request.Server
 

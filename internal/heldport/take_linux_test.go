@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The bus of a cluster's node was given the port of a server that was down until it was to start again.
+// The bus of a cluster's node was given the port of a server that was down until
+// it was to start again.
 func TestAPortThatIsHeldIsNotTakenByItsNumber(t *testing.T) {
 	port, err := strconv.Atoi(Hold(t))
 	if err != nil {

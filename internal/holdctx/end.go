@@ -17,7 +17,8 @@ const (
 	EndClosed   End = "closed"   // with the client
 )
 
-// EndOf returns how something held has ended, by the error that says why it is over.
+// EndOf returns how something held has ended, by the error that says why it is
+// over.
 func EndOf(err error) End {
 	switch {
 	case errors.Is(err, ErrLost):
@@ -28,8 +29,8 @@ func EndOf(err error) End {
 	return EndClosed
 }
 
-// EndOfRelease returns how something held has ended, by what its release returned: it may
-// turn out that it had been lost before.
+// EndOfRelease returns how something held has ended, by what its release returned:
+// it may turn out that it had been lost before.
 func EndOfRelease(err error) End {
 	if errors.Is(err, ErrLost) {
 		return EndLost
@@ -37,7 +38,8 @@ func EndOfRelease(err error) End {
 	return EndReleased
 }
 
-// An Observer is told once that something held has ended; err says why, if it was lost.
+// An Observer is told once that something held has ended; err says why, if it was
+// lost.
 type Observer interface {
 	// Released is called by whoever lets go, and may take its time.
 	Released(how End, at time.Time, err error)
@@ -45,8 +47,8 @@ type Observer interface {
 	Ended(how End, at time.Time, err error)
 }
 
-// Tell tells o, if there is one, that something held ends now, without its holder's
-// doing.
+// Tell tells o, if there is one, that something held ends now, without its
+// holder's doing.
 func Tell(o Observer, how End, err error) {
 	if o != nil {
 		o.Ended(how, time.Now(), err)

@@ -24,8 +24,8 @@ type Context struct {
 	end             context.CancelCauseFunc // ends the context inside, unless what is held does that itself; else nil
 }
 
-// New returns the context of something held, made of the one that ends with it. owner
-// is what its user has.
+// New returns the context of something held, made of the one that ends with it.
+// owner is what its user has.
 func New(end context.Context, h Held, owner any) *Context { return &Context{end, h, owner, nil} }
 
 // Err looks at the clock itself. What it says is over has its cause from then on.
@@ -43,8 +43,8 @@ func (c *Context) Err() error {
 	return context.Canceled
 }
 
-// From returns the owner of the innermost Context that ctx descends from and whose owner is a T;
-// the zero T if there is none.
+// From returns the owner of the innermost Context that ctx descends from and whose
+// owner is a T; the zero T if there is none.
 func From[T any](ctx context.Context) T {
 	owner, _ := ctx.Value(ownerKey[T]{}).(T)
 	return owner
@@ -57,7 +57,8 @@ func (ownerKey[T]) is(owner any) bool {
 	return is
 }
 
-// Value answers the question which hold of a lock a context descends from, and whose it is.
+// Value answers the question which hold of a lock a context descends from, and
+// whose it is.
 func (c *Context) Value(key any) any {
 	if k, ok := key.(interface{ is(owner any) bool }); ok && k.is(c.owner) {
 		return c.owner
@@ -106,7 +107,8 @@ func (e *Lazy) End(err error) {
 	}
 }
 
-// Now makes the context, if nobody has asked for it, and ends it with err as its cause.
+// Now makes the context, if nobody has asked for it, and ends it with err as its
+// cause.
 func (e *Lazy) Now(err error) {
 	e.Get(nil)
 	e.End(err)

@@ -6,12 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// A Leash is a part of what a user has, such as a Hold, and tells when that is dropped:
-// garbage collected before the leash was taken off. Its zero value is off.
+// A Leash is a part of what a user has, such as a Hold, and tells when that is
+// dropped: garbage collected before the leash was taken off. Its zero value is
+// off.
 type Leash struct{ ring atomic.Pointer[ring] }
 
-// A ring is referred to by the leash that it is on, and by nothing else: it is dropped
-// when that is.
+// A ring is referred to by the leash that it is on, and by nothing else: it is
+// dropped when that is.
 type ring struct{ about *about }
 
 // about is what a ring is about, while it is on a leash.
@@ -20,11 +21,13 @@ type about struct {
 	held Droppable
 }
 
-// Droppable is what a user may drop. Dropped is called in a goroutine of the garbage collector.
+// Droppable is what a user may drop. Dropped is called in a goroutine of the
+// garbage collector.
 type Droppable interface{ Dropped() }
 
-// rings are those that are on no leash. To have the garbage collector watch an object costs as much as a third of handing a
-// lock on. So it watches rings, and a ring is for one leash after the other.
+// rings are those that are on no leash. To have the garbage collector watch an
+// object costs as much as a third of handing a lock on. So it watches rings, and a
+// ring is for one leash after the other.
 var rings = sync.Pool{New: func() any {
 	r := &ring{about: &about{}}
 	runtime.AddCleanup(r, (*about).collected, r.about)

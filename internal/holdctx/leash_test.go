@@ -23,8 +23,8 @@ type held struct {
 
 func (h *held) Dropped() { h.dropped <- h.n }
 
-// What was dropped is told of once, whoever had its ring before and still has his leash.
-// What was given back is not, nor what is still had.
+// What was dropped is told of once, whoever had its ring before and still has his
+// leash. What was given back is not, nor what is still had.
 func TestOnlyWhatIsDroppedIsToldOf(t *testing.T) {
 	const rounds = 10
 	dropped := make(chan int, 100)

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Owners is a context key. Whatever is held, and whoever owns several holds, adds the owner ids of
-// what is live of it, and lets the question pass: so it comes to all that a context descends from.
+// Owners is a context key. Whatever is held, and whoever owns several holds, adds
+// the owner ids of what is live of it, and lets the question pass: so it comes to
+// all that a context descends from.
 type Owners struct{ ids []string }
 
 // Add adds an owner id.
@@ -16,9 +17,9 @@ func (o *Owners) Add(id string) {
 	}
 }
 
-// OwnersAbove returns the owner ids of the live holds that ctx, if it is not nil, descends from,
-// the nearest one first. It runs code of users: their contexts are asked, too. So no mutex may be
-// locked.
+// OwnersAbove returns the owner ids of the live holds that ctx, if it is not nil,
+// descends from, the nearest one first. It runs code of users: their contexts are
+// asked, too. So no mutex may be locked.
 func OwnersAbove(ctx context.Context) []string {
 	if ctx == nil {
 		return nil

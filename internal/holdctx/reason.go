@@ -17,7 +17,8 @@ const (
 	Lease   Reason = "lease over" // nothing was to renew it
 )
 
-// Lapsed says whether a time was over: then the holder has known in time, and the server has it still.
+// Lapsed says whether a time was over: then the holder has known in time, and the
+// server has it still.
 func (r Reason) Lapsed() bool { return r == Expired || r == MaxHold || r == Lease }
 
 var (

@@ -1,6 +1,7 @@
 package holdctx
 
-// A Whole is what consists of several that are held, each with an id, and perhaps a token, of its own.
+// A Whole is what consists of several that are held, each with an id, and perhaps
+// a token, of its own.
 type Whole struct{}
 
 // ID returns none.

@@ -13,13 +13,15 @@ import (
 	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
-// An Observer is told what happens to a client. Package observe turns that into the words of its users.
+// An Observer is told what happens to a client. Package observe turns that into
+// the words of its users.
 type Observer interface {
 	Acquirer
 	Reporter
 }
 
-// An Acquirer is told of acquisitions, by the goroutine that acquires or releases, several at a time.
+// An Acquirer is told of acquisitions, by the goroutine that acquires or releases,
+// several at a time.
 type Acquirer interface {
 	// AcquireStart returns the context that the acquisition goes on with.
 	AcquireStart(ctx context.Context, a *Acquisition) context.Context
@@ -27,9 +29,11 @@ type Acquirer interface {
 	HoldEnd(ctx context.Context, a *Acquisition, e HoldEnd)
 }
 
-// A Reporter is told of the other events, one at a time, in the order in which they happened.
+// A Reporter is told of the other events, one at a time, in the order in which
+// they happened.
 type Reporter interface {
-	// Lost is told for how long it was held, and how much too late the loss was noticed.
+	// Lost is told for how long it was held, and how much too late the loss was
+	// noticed.
 	Lost(loss *claim.Loss, held, late time.Duration)
 	ReleaseFailed(name, owner string, err error)
 	RenewFailed(holds int, err error)
@@ -56,7 +60,8 @@ type AcquireEnd struct {
 	Count   int
 }
 
-// An Outcome is how an acquisition went, in the words of package observe, which says what they mean.
+// An Outcome is how an acquisition went, in the words of package observe, which
+// says what they mean.
 type Outcome string
 
 // The outcomes of an acquisition.
@@ -80,15 +85,16 @@ type HoldEnd struct {
 	Err    error
 }
 
-// Needs say what has to be done for an observer, so that nobody pays for what nobody wants.
+// Needs say what has to be done for an observer, so that nobody pays for what
+// nobody wants.
 type Needs struct {
 	Acquisitions bool // it is told of these
 	HoldEnds     bool // and of the ends of holds
 	Sites        bool // it is told the lines of the program that acquire
 }
 
-// A Set is the observers of a client. It is safe for concurrent use. While there is none, an acquisition reads two
-// flags and pays nothing more.
+// A Set is the observers of a client. It is safe for concurrent use. While there
+// is none, an acquisition reads two flags and pays nothing more.
 type Set struct {
 	Acquisitions atomic.Bool // somebody is told of them; only the Set changes it
 	Sites        atomic.Bool // somebody is told of call sites; only the Set changes it
@@ -104,8 +110,8 @@ func (s *Set) Start(log bool) {
 	s.set(nil)
 }
 
-// Add adds an observer, for what begins from now on. After remove no further call of it begins; one that has begun
-// goes on.
+// Add adds an observer, for what begins from now on. After remove no further call
+// of it begins; one that has begun goes on.
 func (s *Set) Add(o Observer, needs Needs) (remove func()) {
 	x := &added{Observer: o, needs: needs}
 	s.mu.Lock()
@@ -133,8 +139,9 @@ func (s *Set) set(l List) {
 // Now returns the observers that there are.
 func (s *Set) Now() List { return *s.list.Load() }
 
-// A List is the observers that there were at a moment, in the order in which they were added. It never changes: an
-// observer that is told how something begins is told how it ends, unless it was removed.
+// A List is the observers that there were at a moment, in the order in which they
+// were added. It never changes: an observer that is told how something begins is
+// told how it ends, unless it was removed.
 type List []*added
 
 type added struct {
@@ -158,7 +165,8 @@ func (l List) Each(tell func(r Reporter)) {
 	}
 }
 
-// AcquireStart has each of them add to the context that the one before has returned.
+// AcquireStart has each of them add to the context that the one before has
+// returned.
 func (l List) AcquireStart(ctx context.Context, a *Acquisition) context.Context {
 	for _, x := range l {
 		if !x.gone.Load() {

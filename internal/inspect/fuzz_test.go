@@ -45,8 +45,8 @@ func answer(ttl, now int64, token string, fields map[string]string, queue []stri
 	return driver.Reply{Kind: driver.ReplyList, List: list}
 }
 
-// Whatever hash somebody has stored, it is read as what the comment of package admin's Locks says, the same each time, or
-// refused as no lock, in few words.
+// Whatever hash somebody has stored, it is read as what the comment of package
+// admin's Locks says, the same each time, or refused as no lock, in few words.
 func FuzzHash(f *testing.F) {
 	f.Fuzz(func(t *testing.T, hash, queue, until, token string, ttl, now int64) {
 		h := hashed{pairs(hash), strings.Fields(queue), token, ttl}
@@ -127,8 +127,9 @@ func (h hashed) counts() map[string]int {
 
 var uuid = regexp.MustCompile(`(?s)^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:.`)
 
-// isLock says whether there is one field that begins with a UUID and has a number; of a read-write lock, any number of
-// such fields, which makes no more than 10,000 holds. It does not know groups.
+// isLock says whether there is one field that begins with a UUID and has a number;
+// of a read-write lock, any number of such fields, which makes no more than 10,000
+// holds. It does not know groups.
 func (h hashed) isLock() bool {
 	if _, err := strconv.ParseInt(h.token, 10, 64); h.token != "" && err != nil {
 		return false
@@ -165,8 +166,9 @@ func stands(info Info) map[string]int {
 	return all
 }
 
-// values are the locked values of a group by their owners: the fields without a colon whose time is not over. It says
-// whether each of those fields has a time and a count.
+// values are the locked values of a group by their owners: the fields without a
+// colon whose time is not over. It says whether each of those fields has a time
+// and a count.
 func (h hashed) values(now int64) (owners map[string]string, all bool) {
 	owners = map[string]string{}
 	for value, owner := range h.fields {
@@ -184,7 +186,8 @@ func (h hashed) values(now int64) (owners map[string]string, all bool) {
 	return owners, true
 }
 
-// checkValues wants that those values are locked, each for as long as the hash lasts at most.
+// checkValues wants that those values are locked, each for as long as the hash
+// lasts at most.
 func (h hashed) checkValues(t *testing.T, info Info, now int64) {
 	t.Helper()
 	got := map[string]string{}
@@ -229,7 +232,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// A rate limiter is configured with numbers, or it is said which of its fields is none.
+// A rate limiter is configured with numbers, or it is said which of its fields is
+// none.
 func FuzzRate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, permits, interval, kind, keepAlive string) {
 		list := []driver.Reply{text(permits), text(interval), text(kind), text(keepAlive)}

@@ -190,7 +190,8 @@ func (s *stored) info(kind string) (info Info, err error) {
 	if err != nil {
 		return Info{}, err
 	}
-	// Redisson's owners and ours have this form. Without it this is another program's hash, which nobody may release.
+	// Redisson's owners and ours have this form. Without it this is another program's
+	// hash, which nobody may release.
 	for _, h := range info.Holders {
 		if h.Client == "" {
 			return Info{}, notALock("key %s is a hash but not a lock: %s is no owner", wire.Quote(s.name), wire.Quote(h.Owner))

@@ -1,5 +1,5 @@
-// Package inspect reads what Redis has of locks and synchronizers: who holds them, who
-// waits, how they stand; and lists them.
+// Package inspect reads what Redis has of locks and synchronizers: who holds them,
+// who waits, how they stand; and lists them.
 package inspect
 
 import (
@@ -208,8 +208,8 @@ func (w *walk) scan(ctx context.Context, p driver.Primary, l *listing) bool {
 	}
 }
 
-// look looks what some keys belong to, all at a time, and says whether to go on. It leaves out what the user of the server may
-// not read.
+// look looks what some keys belong to, all at a time, and says whether to go on.
+// It leaves out what the user of the server may not read.
 func (l *listing) look(ctx context.Context, w *walk, keys []string) (more bool) {
 	all := make([]func() bool, len(keys))
 	request.AtATime(len(keys), func(i int) bool {

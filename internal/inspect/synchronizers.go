@@ -62,8 +62,8 @@ func (x *Inspector) hashInfo(ctx context.Context, name string, reply driver.Repl
 	return x.lockInfo(ctx, s, s.guess())
 }
 
-// isLimiter says whether a hash has fields of a rate limiter, and no others. It may be one although some are missing: it
-// is so to whoever sets its rate.
+// isLimiter says whether a hash has fields of a rate limiter, and no others. It
+// may be one although some are missing: it is so to whoever sets its rate.
 func (s *stored) isLimiter() bool {
 	n := 0
 	for field := range s.fields {
@@ -218,8 +218,9 @@ func arrived(record, alive []driver.Reply) (queue []Waiter) {
 	return queue
 }
 
-// sideWalks go over side keys of objects whose names match the pattern. What has a brace in its name has no others
-// around it, so "x" and "{x}" have the same side keys, of which names returns both: only "*" matches the two.
+// sideWalks go over side keys of objects whose names match the pattern. What has a
+// brace in its name has no others around it, so "x" and "{x}" have the same side
+// keys, of which names returns both: only "*" matches the two.
 func sideWalks(kind, prefix, pattern, suffix string, names func(key string) []string, look func(ctx context.Context, name string) (Info, bool, error)) []walk {
 	over := func(open, end string) walk {
 		before, after := prefix+open, end+suffix

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// ErrClosing is returned when closing takes longer than the user waits for it. It goes on.
+// ErrClosing is returned when closing takes longer than the user waits for it. It
+// goes on.
 var ErrClosing = errors.New("redlatch: Close: the driver was still being closed after Config.CloseTimeout")
 
 var users = struct {
@@ -19,8 +20,9 @@ var users = struct {
 	of map[io.Closer]int
 }{of: map[io.Closer]int{}}
 
-// Begin counts a user of something. The user calls end once. That of the last user closes what
-// they share, if it is an io.Closer, waits for it no longer than d, and returns its error.
+// Begin counts a user of something. The user calls end once. That of the last user
+// closes what they share, if it is an io.Closer, waits for it no longer than d,
+// and returns its error.
 func Begin(used any) (end func(d time.Duration) error) {
 	shared, ok := used.(io.Closer)
 	if !ok {
@@ -51,7 +53,8 @@ func last(shared io.Closer) bool {
 	return true
 }
 
-// within calls f, and waits for it no longer than d, and a millisecond if d is less.
+// within calls f, and waits for it no longer than d, and a millisecond if d is
+// less.
 func within(d time.Duration, f func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- f() }()

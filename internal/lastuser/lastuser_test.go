@@ -47,7 +47,8 @@ func TestOnlyTheLastUserCloses(t *testing.T) {
 	}
 }
 
-// Two of a kind that Go cannot compare are not taken for the same, and crash nobody.
+// Two of a kind that Go cannot compare are not taken for the same, and crash
+// nobody.
 func TestWhatCannotBeComparedIsClosed(t *testing.T) {
 	closed := 0
 	hall := struct{ io.Closer }{room{func() { closed++ }}} // of a type that can be compared, with a value that cannot

@@ -24,7 +24,8 @@ type Latch struct {
 	id      string // the client's
 }
 
-// New returns the latch that has this name in Redis, for the client with an id whose callers wait in polls.
+// New returns the latch that has this name in Redis, for the client with an id
+// whose callers wait in polls.
 func New(server *request.Server, polls *poll.Polls, id, key string) Latch {
 	return Latch{Key: key, server: server, polls: polls, channel: wire.LatchChannel(key), id: id}
 }
@@ -38,8 +39,9 @@ func (l *Latch) Set(ctx context.Context, n int) (set bool, err error) {
 	return answer == 1, err
 }
 
-// Down counts down by one, and says whether the latch is still to be waited for: not if that, or one of those that went as
-// one request with it, has opened it, or if it was not set, and nothing was counted.
+// Down counts down by one, and says whether the latch is still to be waited for:
+// not if that, or one of those that went as one request with it, has opened it, or
+// if it was not set, and nothing was counted.
 func (l *Latch) Down(ctx context.Context) (closed bool, err error) {
 	answer, err := l.change(ctx, lua.LatchDown, l.channel)
 	return answer == 0, err

@@ -17,22 +17,24 @@ import (
 // limit is how long a goroutine may take to end. Only a leak waits for it.
 const limit = 20 * time.Second
 
-// Main is the TestMain of a package whose tests leave no goroutine. It runs them and ends the process. A goroutine in
-// whose stack one of the functions of other people stands, such as "example.com/pool.(*Pool).redial", is none of ours.
+// Main is the TestMain of a package whose tests leave no goroutine. It runs them
+// and ends the process. A goroutine in whose stack one of the functions of other
+// people stands, such as "example.com/pool.(*Pool).redial", is none of ours.
 func Main(m *testing.M, functions ...string) {
 	os.Exit(Run(m.Run, functions...))
 }
 
 const (
-	// Measure is an environment variable: if it is set, Run says what the tests took. tests/internal/gotest sets it.
+	// Measure is an environment variable: if it is set, Run says what the tests took.
+	// tests/internal/gotest sets it.
 	Measure = "REDLATCH_MEASURE"
 
 	// Took is how the line begins that says it. A duration follows.
 	Took = "leaktest: of the processor the tests took "
 )
 
-// Run is Main for a package that does something after its tests, too. It returns the code to end with. Meanwhile
-// internal/standstill watches the process.
+// Run is Main for a package that does something after its tests, too. It returns
+// the code to end with. Meanwhile internal/standstill watches the process.
 func Run(run func() int, functions ...string) (code int) {
 	standstill.Watch()
 	before := running()
@@ -50,8 +52,8 @@ func Run(run func() int, functions ...string) (code int) {
 	return code
 }
 
-// Check fails a test that leaves a goroutine. What the test cleans up later, it may leave until then. No other test may
-// run beside it.
+// Check fails a test that leaves a goroutine. What the test cleans up later, it
+// may leave until then. No other test may run beside it.
 func Check(tb testing.TB, functions ...string) {
 	tb.Helper()
 	before := running()
@@ -66,10 +68,12 @@ func text(left string) string {
 	return fmt.Sprintf("leaktest: goroutines were left, %v after the tests:\n\n%s", limit, left)
 }
 
-// signals is the goroutine of package os/signal, which it keeps once somebody has asked for a signal: go test -fuzz does.
+// signals is the goroutine of package os/signal, which it keeps once somebody has
+// asked for a signal: go test -fuzz does.
 const signals = "os/signal.signal_recv"
 
-// leftSince returns the stacks of the goroutines that were not there before and do not end within the limit.
+// leftSince returns the stacks of the goroutines that were not there before and do
+// not end within the limit.
 func leftSince(before map[string]string, limit time.Duration, functions []string) string {
 	functions = append(slices.Clip(functions), signals)
 	end := time.Now().Add(limit)
@@ -89,7 +93,8 @@ func leftSince(before map[string]string, limit time.Duration, functions []string
 	}
 }
 
-// running returns the stacks of all goroutines by their first words: "goroutine 7".
+// running returns the stacks of all goroutines by their first words: "goroutine
+// 7".
 func running() map[string]string {
 	buf := make([]byte, 1<<20)
 	for {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// processor returns what this process, and those that it started and waited for, have taken of the processor.
+// processor returns what this process, and those that it started and waited for,
+// have taken of the processor.
 func processor() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var used syscall.Rusage

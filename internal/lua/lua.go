@@ -1,6 +1,6 @@
-// Package lua holds the protocol: every script, and the fragments that scripts include.
-// The header of each script says what it does, its keys and arguments, and what it
-// answers; tests compare that with its body.
+// Package lua holds the protocol: every script, and the fragments that scripts
+// include. The header of each script says what it does, its keys and arguments,
+// and what it answers; tests compare that with its body.
 package lua
 
 import (

@@ -1,7 +1,8 @@
 package lua
 
-// Scripts of the read-write lock. Those of an owner, without "Read" or "Write", serve both sides: what an owner holds is
-// released and renewed together, whatever it is.
+// Scripts of the read-write lock. Those of an owner, without "Read" or "Write",
+// serve both sides: what an owner holds is released and renewed together, whatever
+// it is.
 var (
 	ReadWriteDowngrade     = load("readwrite.downgrade")
 	ReadWriteReadAsk       = load("readwrite.read.ask")

@@ -26,8 +26,8 @@ func Text(text string, secrets ...string) string {
 	return text
 }
 
-// Error returns err, or if its text has a secret an error without, in which errors.Is
-// and errors.As find the same.
+// Error returns err, or if its text has a secret an error without, in which
+// errors.Is and errors.As find the same.
 func Error(err error, secrets ...string) error {
 	if err == nil {
 		return nil

@@ -66,9 +66,9 @@ func (m *Spec) Each(f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// whileOpen calls f, which waits, with a context that ends with ctx, or as soon as so many
-// clients are closed that nothing can be acquired any more. Whoever waits for one member
-// does not hear of the other clients otherwise.
+// whileOpen calls f, which waits, with a context that ends with ctx, or as soon as
+// so many clients are closed that nothing can be acquired any more. Whoever waits
+// for one member does not hear of the other clients otherwise.
 func (m *Spec) whileOpen(ctx context.Context, f func(ctx context.Context) error) error {
 	open, end := context.WithCancel(ctx)
 	defer end()
@@ -87,8 +87,8 @@ func (m *Spec) whileOpen(ctx context.Context, f func(ctx context.Context) error)
 	return err
 }
 
-// closed returns whose clients are closed, if they are so many that nothing can be acquired
-// any more.
+// closed returns whose clients are closed, if they are so many that nothing can be
+// acquired any more.
 func (m *Spec) closed() error {
 	var errs []error
 	for _, l := range m.locks {
@@ -198,8 +198,8 @@ func (q *acquisition) publish(ctx context.Context) (over func()) {
 // over says whether the longest wait that the caller allows is over.
 func (q *acquisition) over() bool { return !q.want.Until.IsZero() && time.Until(q.want.Until) <= 0 }
 
-// rest pauses before the next round. busy says who has the member l, if that is why the last
-// one failed; took is how long others could be in its way, at least.
+// rest pauses before the next round. busy says who has the member l, if that is
+// why the last one failed; took is how long others could be in its way, at least.
 func (q *acquisition) rest(ctx context.Context, round int, l *lock.Spec, busy lock.Busy, took time.Duration) error {
 	d := max(took, min(10*time.Millisecond<<min(round, 10), longestRest))
 	e := lock.Busy{Name: cmp.Or(busy.Name, l.Name()), Owner: busy.Owner, TTL: busy.TTL, After: busy.After}
@@ -210,8 +210,8 @@ func (q *acquisition) rest(ctx context.Context, round int, l *lock.Spec, busy lo
 	})
 }
 
-// attempt is inTurn, after which nothing is held if it has failed: also if a Backoff of
-// the user's panics.
+// attempt is inTurn, after which nothing is held if it has failed: also if a
+// Backoff of the user's panics.
 func (q *acquisition) attempt(ctx context.Context, g *Hold, order []*lock.Spec, known bool) (missing *lock.Spec, again verdict, err error) {
 	held := false
 	defer func() {
@@ -320,13 +320,14 @@ func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (h *l
 	return h, err
 }
 
-// ofOne says whether all members are of one client, which whoever waits for one hears of.
+// ofOne says whether all members are of one client, which whoever waits for one
+// hears of.
 func (m *Spec) ofOne() bool {
 	return !slices.ContainsFunc(m.locks, func(l *lock.Spec) bool { return l.Client() != m.locks[0].Client() })
 }
 
-// params says how a member is wanted: in haste, if others of them are held. A caller that
-// only tries does not wait anyway.
+// params says how a member is wanted: in haste, if others of them are held. A
+// caller that only tries does not wait anyway.
 func (q *acquisition) params(haste bool) lock.Params {
 	want := *q.want
 	limit := time.Now().Add(min(memberPatience<<min(q.slow, 10), longestPatience))

@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Hold is what the library keeps of a hold of several locks; it does not refer to its user's.
+// Hold is what the library keeps of a hold of several locks; it does not refer to
+// its user's.
 type Hold struct {
 	holdctx.Whole
 
@@ -101,7 +102,8 @@ func (g *Hold) watchLocked(h *lock.Hold) {
 	}))
 }
 
-// A recheck has a hold recheck around when a member ends whose context has ended before.
+// A recheck has a hold recheck around when a member ends whose context has ended
+// before.
 type recheck struct{ g *Hold }
 
 // Released implements holdctx.Observer.
@@ -110,8 +112,9 @@ func (r recheck) Released(holdctx.End, time.Time, error) { _ = r.g.Err() }
 // Ended implements holdctx.Observer.
 func (r recheck) Ended(holdctx.End, time.Time, error) { _ = r.g.Err() }
 
-// begin makes the hold live, unless some of its holds have ended already, or are about to: Close frees
-// those under which nobody works. A Close that comes now waits until it is decided whether somebody will.
+// begin makes the hold live, unless some of its holds have ended already, or are
+// about to: Close frees those under which nobody works. A Close that comes now
+// waits until it is decided whether somebody will.
 func (g *Hold) begin() error {
 	g.Mu.Lock()
 	g.begun = true
@@ -231,8 +234,8 @@ func (g *Hold) Release(ctx context.Context) error {
 // it, which was acquired later.
 const pace = 100 * time.Millisecond
 
-// releaseAll releases the holds in reverse order; those of a RedLock all at once. A
-// member that does not answer does not hold up the others.
+// releaseAll releases the holds in reverse order; those of a RedLock all at once.
+// A member that does not answer does not hold up the others.
 func (g *Hold) releaseAll(ctx context.Context) error {
 	g.Mu.Lock()
 	holds, stops, quit, idle := g.holds, g.stops, g.quit, g.away.None()
@@ -317,8 +320,8 @@ func (g *Hold) giveUp() {
 	g.goOut()
 }
 
-// Value implements holdctx.Held: it answers which hold of a lock a context descends
-// from.
+// Value implements holdctx.Held: it answers which hold of a lock a context
+// descends from.
 func (g *Hold) Value(key any) any {
 	g.Mu.Lock()
 	holds := g.holds
@@ -358,8 +361,8 @@ func (g *Hold) Expires() time.Time {
 	return ends[g.need-1]
 }
 
-// Extend raises the leases of all members at the same time, and returns when that has
-// succeeded for so many as are needed.
+// Extend raises the leases of all members at the same time, and returns when that
+// has succeeded for so many as are needed.
 func (g *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := g.Err(); err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Majority returns locks as one that is held when a majority is. They have this name together.
+// Majority returns locks as one that is held when a majority is. They have this
+// name together.
 func Majority(name string, locks []*lock.Spec) (*Spec, error) {
 	for i, l := range locks {
 		for _, other := range locks[:i] {
@@ -129,7 +130,8 @@ func (q *acquisition) most(ctx context.Context) (*Hold, error) {
 	return g, err
 }
 
-// rounds tries until there is a majority. x notes when none answers: for those behind this caller, too.
+// rounds tries until there is a majority. x notes when none answers: for those
+// behind this caller, too.
 func (q *acquisition) rounds(ctx context.Context, x *request.Refusals) (*Hold, error) {
 	var before result
 	over := func() {}
@@ -204,8 +206,8 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	if !q.want.Until.IsZero() {
 		limit = min(limit, max(0, time.Until(q.want.Until)))
 	}
-	// The attempts end with ctx, but not those that are late when the caller has got what
-	// it wanted: its context may be for no longer than that.
+	// The attempts end with ctx, but not those that are late when the caller has got
+	// what it wanted: its context may be for no longer than that.
 	all, quit := context.WithCancelCause(context.WithoutCancel(ctx))
 	stay := context.AfterFunc(ctx, func() { quit(context.Cause(ctx)) })
 	defer stay()

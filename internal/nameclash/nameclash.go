@@ -1,9 +1,9 @@
 // Package nameclash refuses names that cannot be meant together.
 //
 // Two objects are twins if one's name is the other's in braces. Redisson puts the
-// names of side keys and channels into braces, unless there are some, so twins share
-// them: "x" and "{x}" are two fair locks with one queue. A client that uses both is
-// told so, because that cannot be meant.
+// names of side keys and channels into braces, unless there are some, so twins
+// share them: "x" and "{x}" are two fair locks with one queue. A client that uses
+// both is told so, because that cannot be meant.
 //
 // It promises that it does not grow with the names that are used, and forgets none
 // that is in use all the time.
@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Names are the names that a client has used of objects that share with their twins
-// what they must not share.
+// Names are the names that a client has used of objects that share with their
+// twins what they must not share.
 type Names struct {
 	mu     sync.Mutex // guards what follows
 	names  map[twin]string
@@ -36,7 +36,8 @@ const (
 	Barriers = "barriers %q and %q are one barrier"
 )
 
-// mostTwins is how many names are remembered at least, and half of how many at most.
+// mostTwins is how many names are remembered at least, and half of how many at
+// most.
 const mostTwins = 10_000
 
 // Use notes that the client uses a name. It fails if it has used the twin's.

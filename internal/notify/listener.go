@@ -112,8 +112,8 @@ func (l *Listener) Foreign() int {
 	return l.foreign
 }
 
-// Confirmed says whether the server has ever confirmed the subscription. It stays true
-// when the subscription breaks: drivers tell only when it is there again.
+// Confirmed says whether the server has ever confirmed the subscription. It stays
+// true when the subscription breaks: drivers tell only when it is there again.
 func (l *Listener) Confirmed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,8 @@ func (l *Listener) notice(round int, confirmed bool) {
 	var tell func()
 	switch {
 	case confirmed:
-		// Messages that were in flight may be lost. They are not if the server has confirmed this first.
+		// Messages that were in flight may be lost. They are not if the server has
+		// confirmed this first.
 		l.confirmed, l.own, l.unclear = true, 0, l.asked
 	case l.own > 0:
 		l.own--

@@ -147,8 +147,8 @@ func TestExpectBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	f.wantForeign(1)
 }
 
-// A message of ours was taken for another's when it came right after the confirmation
-// of the subscription: then the process paused for itself.
+// A message of ours was taken for another's when it came right after the
+// confirmation of the subscription: then the process paused for itself.
 func TestAMessageOfOursRightAfterTheConfirmationIsNotForeign(t *testing.T) {
 	f := listen(t)
 	f.Expect()
@@ -203,8 +203,8 @@ func TestStartSubscribesOnce(t *testing.T) {
 	}
 }
 
-// What an earlier subscription still delivers is not taken for the present one's, and
-// what was announced to it is not waited for.
+// What an earlier subscription still delivers is not taken for the present one's,
+// and what was announced to it is not waited for.
 func TestAListenerThatIsStartedAgainHearsItsSubscriptionOnly(t *testing.T) {
 	f := listen(t)
 	f.confirm()

@@ -12,9 +12,9 @@ import (
 	"github.com/redlatch/redlatch/admin"
 )
 
-// Standing is for how long callers have to wait for one another before that is called a possible
-// deadlock: what clients say of one moment may be of several. It is the Config.SlowWait of the
-// client that asks.
+// Standing is for how long callers have to wait for one another before that is
+// called a possible deadlock: what clients say of one moment may be of several. It
+// is the Config.SlowWait of the client that asks.
 const Standing = 2 * time.Second
 
 // A Wait is one of a circle of waits: its holder is the owner of the next one.
@@ -72,9 +72,9 @@ func through(name string, circles [][]Wait) (some [][]Wait) {
 	return some
 }
 
-// suspects returns the circles in which somebody waits for a lock. If what is known of the waits
-// for it says that they can be in one, because such a caller holds something, it asks for all
-// waits, and once more a little later.
+// suspects returns the circles in which somebody waits for a lock. If what is
+// known of the waits for it says that they can be in one, because such a caller
+// holds something, it asks for all waits, and once more a little later.
 func (t *told) suspects(ctx context.Context, client *redlatch.Client, name string) [][]Wait {
 	if !slices.ContainsFunc(t.claims[name], func(c clientClaim) bool { return c.waits && len(c.Under) > 0 }) {
 		return nil

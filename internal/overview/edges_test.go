@@ -11,7 +11,8 @@ import (
 	"github.com/redlatch/redlatch/admin"
 )
 
-// Who waits holds something else meanwhile, and who holds something waits for something else.
+// Who waits holds something else meanwhile, and who holds something waits for
+// something else.
 func TestEdges(t *testing.T) {
 	listing := Listing{Locks: []Lock{
 		{Name: "a", Holders: []Holder{{Owner: "u:1"}, {Owner: "v:1"}}},
@@ -35,7 +36,8 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// What somebody looks at is asked for first, each name once, and no more than a question may have.
+// What somebody looks at is asked for first, each name once, and no more than a
+// question may have.
 func TestAQuestionHasTheNamesThatAreLookedAt(t *testing.T) {
 	foreign := func(name string) Lock { return Lock{Name: name, Holders: []Holder{{Owner: "u:1"}}} }
 	own := Lock{Name: "own", Holders: []Holder{{Owner: "v:1", Redlatch: true}}}
@@ -52,7 +54,8 @@ func TestAQuestionHasTheNamesThatAreLookedAt(t *testing.T) {
 	}
 }
 
-// Whatever a name has in it, clients can be asked about it: they refuse a question that is no text, or too long.
+// Whatever a name has in it, clients can be asked about it: they refuse a question
+// that is no text, or too long.
 func TestAnyNameCanBeAskedAbout(t *testing.T) {
 	for name, want := range map[string]admin.Question{
 		"orders:42":                         {Names: []string{"orders:42"}},
@@ -70,7 +73,8 @@ func TestAnyNameCanBeAskedAbout(t *testing.T) {
 	}
 }
 
-// A barrier may have the name of a lock: who waits for one of them was said to wait for the other, too.
+// A barrier may have the name of a lock: who waits for one of them was said to
+// wait for the other, too.
 func TestWhoWaitsAtABarrierWaitsForNoLockOfItsName(t *testing.T) {
 	by := &admin.Participant{}
 	said := &told{Participants: admin.Participants{Others: map[string]int{"a": 3}}, claims: map[string][]clientClaim{"a": {

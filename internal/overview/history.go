@@ -18,7 +18,8 @@ const (
 	lossTold   = 2 * time.Hour // for less than which clients tell of a loss, which is then forgotten if there are too many
 )
 
-// lossReasons are those that there are. What a client says otherwise is otherReason.
+// lossReasons are those that there are. What a client says otherwise is
+// otherReason.
 var lossReasons = []redlatch.LossReason{redlatch.LostExpired, redlatch.LostGone, redlatch.LostRevoked, redlatch.LostMaxHold, redlatch.LostLease}
 
 const otherReason redlatch.LossReason = "other"
@@ -37,7 +38,8 @@ type Note struct {
 	Text string
 }
 
-// AtText is when it was seen, for somebody who reads it now: with the day if that may not be clear.
+// AtText is when it was seen, for somebody who reads it now: with the day if that
+// may not be clear.
 func (n *Note) AtText(now time.Time) string {
 	if now.Sub(n.At) > 12*time.Hour {
 		return n.At.Format(time.DateTime)
@@ -45,8 +47,8 @@ func (n *Note) AtText(now time.Time) string {
 	return n.At.Format(time.TimeOnly)
 }
 
-// A History is what was seen of one lock in one listing after another. What happened between two
-// of them is not known.
+// A History is what was seen of one lock in one listing after another. What
+// happened between two of them is not known.
 type History struct {
 	Points []Point // the latest last
 	Notes  []Note  // the latest last
@@ -58,7 +60,8 @@ type History struct {
 
 // Histories are those of all that has been listed.
 type Histories struct {
-	// Since is when to begin to count losses by their reasons; what was lost before is only noted.
+	// Since is when to begin to count losses by their reasons; what was lost before is
+	// only noted.
 	Since time.Time
 
 	by     map[string]*History
@@ -77,7 +80,8 @@ func (hs *Histories) Losses(name string) int {
 	return 0
 }
 
-// Totals returns how many wait for some locks, as far as they are known, and how many losses were told of them.
+// Totals returns how many wait for some locks, as far as they are known, and how
+// many losses were told of them.
 func (hs *Histories) Totals(locks []Lock) (waiters, losses int) {
 	for i := range locks {
 		n, _ := locks[i].Waiters()
@@ -139,8 +143,8 @@ func (history *History) add(at time.Time, l *Lock) {
 	}
 }
 
-// addLosses adds what clients say they have lost, to a history if there is one. Holds of one owner that
-// are lost together, as those of readers, count as one.
+// addLosses adds what clients say they have lost, to a history if there is one.
+// Holds of one owner that are lost together, as those of readers, count as one.
 func (hs *Histories) addLosses(history *History, at time.Time, l *Lock) {
 	for i := range l.Lost {
 		c := &l.Lost[i]

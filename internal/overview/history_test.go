@@ -14,7 +14,8 @@ func heldBy(name, owner string) Lock {
 	return Lock{Name: name, Kind: "lock", Held: true, Holders: []Holder{{Owner: owner, Told: Told{By: owner + "@host", For: &ms}}}}
 }
 
-// What is different from one listing to the next is noted once, whoever tells it again.
+// What is different from one listing to the next is noted once, whoever tells it
+// again.
 func TestAHistoryHasWhatChanges(t *testing.T) {
 	t.Parallel()
 	var hs Histories
@@ -38,7 +39,8 @@ func TestAHistoryHasWhatChanges(t *testing.T) {
 	}
 }
 
-// A lock and a barrier of one name were one to its history: the lock was noted as free and as held again in every listing.
+// A lock and a barrier of one name were one to its history: the lock was noted as
+// free and as held again in every listing.
 func TestABarrierHasNoPartInTheHistoryOfALockOfItsName(t *testing.T) {
 	t.Parallel()
 	var hs Histories
@@ -55,7 +57,8 @@ func TestABarrierHasNoPartInTheHistoryOfALockOfItsName(t *testing.T) {
 	}
 }
 
-// However long it is watched, and however many names there are, it needs no more than so much.
+// However long it is watched, and however many names there are, it needs no more
+// than so much.
 func TestHistoriesAreBounded(t *testing.T) {
 	t.Parallel()
 	var hs Histories

@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch/admin"
 )
 
-// A Lock is a lock or synchronizer. Its fields may get more in JSON, and are never renamed or
-// removed.
+// A Lock is a lock or synchronizer. Its fields may get more in JSON, and are never
+// renamed or removed.
 type Lock struct {
 	Name    string        `json:"name"`
 	Kind    redlatch.Kind `json:"kind"`
@@ -51,8 +51,8 @@ type Holder struct {
 	Told
 }
 
-// Told is what a client says of itself, its hold or its waiter. What is not known is
-// left out.
+// Told is what a client says of itself, its hold or its waiter. What is not known
+// is left out.
 type Told struct {
 	By       string    `json:"by,omitempty"`
 	Identity *Identity `json:"identity,omitempty"`
@@ -136,8 +136,8 @@ func milliseconds(ttl time.Duration) int64 {
 	return ttl.Milliseconds()
 }
 
-// exists says whether anything is stored under the name: what a lock that is free leaves
-// behind counts, a lock that is free and leaves nothing does not.
+// exists says whether anything is stored under the name: what a lock that is free
+// leaves behind counts, a lock that is free and leaves nothing does not.
 func exists(info admin.Info) bool {
 	return info.Kind != redlatch.KindLock || info.Held() || info.TTL != 0 || info.Token != 0 || len(info.Queue) > 0
 }

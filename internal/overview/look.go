@@ -23,8 +23,9 @@ type Listing struct {
 	Problem   string // why not all clients could be asked, or what they said compared; empty if nothing is wrong
 }
 
-// Named returns the lock or synchronizer of that name which is listed; nil if there is none. A barrier it returns only if nothing
-// else has its name, as whoever looks at that name alone sees it. It stands before the other.
+// Named returns the lock or synchronizer of that name which is listed; nil if
+// there is none. A barrier it returns only if nothing else has its name, as
+// whoever looks at that name alone sees it. It stands before the other.
 func (listing *Listing) Named(name string) *Lock {
 	for i := range slices.Backward(listing.Locks) {
 		if listing.Locks[i].Name == name {
@@ -34,7 +35,8 @@ func (listing *Listing) Named(name string) *Lock {
 	return nil
 }
 
-// A Looked is one lock or synchronizer that was asked for by its name, or why it is not known.
+// A Looked is one lock or synchronizer that was asked for by its name, or why it
+// is not known.
 type Looked struct {
 	Lock
 
@@ -60,14 +62,16 @@ func SilenceText(n int) string {
 	return Plural(n, "client") + " gave no answer: what they hold and wait for is not known, but for what is stored"
 }
 
-// A Lister lists locks and synchronizers, again and again. One goroutine uses it at a time.
+// A Lister lists locks and synchronizers, again and again. One goroutine uses it
+// at a time.
 type Lister struct {
 	Client  *redlatch.Client
 	Pattern string // glob; "" is for all
 	All     bool   // numbers, too, of which nothing more can be told
 	Lost    bool   // also what clients have lost lately, if it is free now
-	// Names are looked at by themselves besides, whether or not they are listed: with what is claimed
-	// of them and not stored. The clients are asked once for all of that.
+	// Names are looked at by themselves besides, whether or not they are listed: with
+	// what is claimed of them and not stored. The clients are asked once for all of
+	// that.
 	Names []string
 
 	vigil vigil
@@ -138,9 +142,10 @@ func sorted(all []Lock) []Lock {
 	return all
 }
 
-// Look returns how one lock or synchronizer stands, and what is wrong with what clients say of it:
-// nothing, if it is empty. It has the possible deadlocks only if suspects is true: if there may be
-// one, it takes seconds to see whether it stands.
+// Look returns how one lock or synchronizer stands, and what is wrong with what
+// clients say of it: nothing, if it is empty. It has the possible deadlocks only
+// if suspects is true: if there may be one, it takes seconds to see whether it
+// stands.
 func Look(ctx context.Context, client *redlatch.Client, name string, suspects bool) (l Lock, problem string, err error) {
 	info, err := admin.New(client).Info(ctx, name)
 	if err != nil {

@@ -18,10 +18,12 @@ const (
 	otherNames = "other"
 )
 
-// Metrics make numbers of listings, by prefixes of names, for Prometheus. The zero value counts names by
-// what stands before their first colon. One goroutine uses it at a time.
+// Metrics make numbers of listings, by prefixes of names, for Prometheus. The zero
+// value counts names by what stands before their first colon. One goroutine uses
+// it at a time.
 type Metrics struct {
-	// Prefixes are those that have numbers of their own, instead. Of several that a name has, the longest counts.
+	// Prefixes are those that have numbers of their own, instead. Of several that a
+	// name has, the longest counts.
 	Prefixes []string
 
 	known []string // what has numbers now, at most mostGroups, and for ever
@@ -83,8 +85,9 @@ func (m *Metrics) prefixOf(name string) string {
 	return promtext.Clean(prefix) // so that no two are the same when they are shown
 }
 
-// groups counts a listing. A prefix that once had numbers keeps them. Prometheus keeps what it has ever read: if prefixes came
-// and went, it would have any number of them.
+// groups counts a listing. A prefix that once had numbers keeps them. Prometheus
+// keeps what it has ever read: if prefixes came and went, it would have any number
+// of them.
 func (m *Metrics) groups(listing *Listing) map[string]*group {
 	found := map[string]*group{}
 	of := func(in map[string]*group, prefix string) *group {
@@ -126,13 +129,15 @@ func (m *Metrics) shown(found map[string]*group) []string {
 	return m.known
 }
 
-// storedKinds are what a listing may have. Each has a number always: one that comes and goes would leave gaps.
+// storedKinds are what a listing may have. Each has a number always: one that
+// comes and goes would leave gaps.
 var storedKinds = []redlatch.Kind{
 	redlatch.KindLock, redlatch.KindFenced, redlatch.KindFair, redlatch.KindReadWrite, redlatch.KindGroup,
 	redlatch.KindSemaphore, redlatch.KindExpirable, redlatch.KindLatch, redlatch.KindRateLimiter, redlatch.KindBarrier,
 }
 
-// Down are the metrics of a server that has not answered, and of what was counted before.
+// Down are the metrics of a server that has not answered, and of what was counted
+// before.
 func Down(hs *Histories) []promtext.Family { return []promtext.Family{up(0), lostTotal(hs)} }
 
 func up(value float64) promtext.Family {
@@ -154,7 +159,8 @@ func lostTotal(hs *Histories) promtext.Family {
 	return f
 }
 
-// Families are the metrics of a listing, which took so long, and of what was counted in it and before.
+// Families are the metrics of a listing, which took so long, and of what was
+// counted in it and before.
 func (m *Metrics) Families(listing *Listing, took time.Duration, hs *Histories) []promtext.Family {
 	complete := 0.0
 	if listing.Problem == "" {
@@ -202,7 +208,8 @@ func objects(listing *Listing) promtext.Family {
 	return f
 }
 
-// byPrefix are the numbers of the groups. Those that only clients know are left out if they were not asked.
+// byPrefix are the numbers of the groups. Those that only clients know are left
+// out if they were not asked.
 func (m *Metrics) byPrefix(listing *Listing) []promtext.Family {
 	groups := m.groups(listing)
 	prefixes := slices.SortedFunc(maps.Keys(groups), cmp.Compare[string])

@@ -35,7 +35,8 @@ func lostBy(owner, reason string, ago time.Duration) Claim {
 	return Claim{Client: "u", Owner: owner, Reason: reason, Told: Told{For: &ms}}
 }
 
-// The numbers of a prefix are those of all its names, and nothing is counted twice.
+// The numbers of a prefix are those of all its names, and nothing is counted
+// twice.
 func TestMetricsAddUpByPrefix(t *testing.T) {
 	t.Parallel()
 	waited, others := int64(2500), 3
@@ -66,7 +67,8 @@ func TestMetricsAddUpByPrefix(t *testing.T) {
 	hasLines(t, page, `held{prefix="orders:"} 2`, `held{prefix="orders:2"} 1`, `held{prefix="other"} 0`, `permits{prefix="other"} 5`, `held{prefix="stock`+"\uFFFD"+`"} 0`)
 }
 
-// Whatever names there are, there are only so many time series, no two with the same labels: Prometheus refuses such a page.
+// Whatever names there are, there are only so many time series, no two with the
+// same labels: Prometheus refuses such a page.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	var m Metrics
@@ -95,7 +97,8 @@ func TestMetricsAreBounded(t *testing.T) {
 	hasLines(t, page, `held{prefix="a\"}`+"\uFFFD"+`"} 2`, `held{prefix="b`+"\uFFFD"+`"} 2`, `held{prefix="other"} 2`, `held{prefix=""} 1`)
 }
 
-// Prometheus keeps each series that it has ever read: as many as names that come and go would have filled it.
+// Prometheus keeps each series that it has ever read: as many as names that come
+// and go would have filled it.
 func TestPrefixesThatComeAndGoAreBounded(t *testing.T) {
 	t.Parallel()
 	var m Metrics
@@ -117,7 +120,8 @@ func TestPrefixesThatComeAndGoAreBounded(t *testing.T) {
 	}
 }
 
-// A counter that falls, or counts again what was counted, raises an alert for nothing.
+// A counter that falls, or counts again what was counted, raises an alert for
+// nothing.
 func TestLossesAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	hs := Histories{Since: at(0)}

@@ -61,7 +61,8 @@ func (all *Told) ForText() string {
 	return TTLText(*all.For)
 }
 
-// ByText says who it is: by its own word, else by the library that its owner id tells.
+// ByText says who it is: by its own word, else by the library that its owner id
+// tells.
 func (all *Told) ByText(client string, redlatch bool) string {
 	by := cmp.Or(all.By, library(client, redlatch))
 	if all.Answered != nil && !*all.Answered {
@@ -112,7 +113,8 @@ func (l *Lock) Waiters() (n int, known bool) {
 	return n, n > 0 || l.Others != nil
 }
 
-// Unqueued yields those that say that they wait, but for those that stand in the queue.
+// Unqueued yields those that say that they wait, but for those that stand in the
+// queue.
 func (l *Lock) Unqueued(yield func(*Claim) bool) {
 	queued := make(map[string]bool, len(l.Queue))
 	for _, w := range l.Queue {
@@ -126,7 +128,8 @@ func (l *Lock) Unqueued(yield func(*Claim) bool) {
 	}
 }
 
-// OthersText says how many wait that do not say who they are; empty if nobody does, or that is not known.
+// OthersText says how many wait that do not say who they are; empty if nobody
+// does, or that is not known.
 func (l *Lock) OthersText() string {
 	switch {
 	case l.Others == nil || *l.Others == 0:
@@ -146,7 +149,8 @@ func (l *Lock) WaitersText() string {
 	return strconv.Itoa(n)
 }
 
-// LongestWait returns for how long the one has waited that has waited longest, of those who say it.
+// LongestWait returns for how long the one has waited that has waited longest, of
+// those who say it.
 func (l *Lock) LongestWait() (longest time.Duration) {
 	for i := range l.Queue {
 		longest = max(longest, l.Queue[i].since())
@@ -157,7 +161,8 @@ func (l *Lock) LongestWait() (longest time.Duration) {
 	return longest
 }
 
-// LongestHold returns for how long the one has held it that has held it longest, of those who say it.
+// LongestHold returns for how long the one has held it that has held it longest,
+// of those who say it.
 func (l *Lock) LongestHold() (longest time.Duration) {
 	for i := range l.Holders {
 		longest = max(longest, l.Holders[i].since())
@@ -188,7 +193,8 @@ func (all *Told) since() time.Duration {
 	return time.Duration(*all.For) * time.Millisecond
 }
 
-// HoldersText says who holds the lock; empty if nobody does. Of many it names the first.
+// HoldersText says who holds the lock; empty if nobody does. Of many it names the
+// first.
 func (l *Lock) HoldersText() string {
 	if len(l.Holders) == 0 {
 		return ""
@@ -227,8 +233,9 @@ func Plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// Printable returns s with control and other invisible characters escaped, and with bytes that are
-// no UTF-8: so that a name cannot change how it, or what stands beside it, is shown.
+// Printable returns s with control and other invisible characters escaped, and
+// with bytes that are no UTF-8: so that a name cannot change how it, or what
+// stands beside it, is shown.
 func Printable(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != ' ' }) < 0 {
 		return s

@@ -18,14 +18,16 @@ import (
 const (
 	// mostAsking is how long the server and the clients may take together.
 	mostAsking = 5 * time.Second
-	// answerSpread is over how long the clients spread their answers: with the second and a
-	// half in which a silent one may still answer it is what asking usually takes at most.
+	// answerSpread is over how long the clients spread their answers: with the second
+	// and a half in which a silent one may still answer it is what asking usually
+	// takes at most.
 	answerSpread = 200 * time.Millisecond
-	// mostAsked is how many names a question has besides its pattern, and mostQuestion how
-	// many bytes they have: redlatch.Question may have little more.
+	// mostAsked is how many names a question has besides its pattern, and mostQuestion
+	// how many bytes they have: redlatch.Question may have little more.
 	mostAsked    = 64
 	mostQuestion = 3 << 10
-	// mostPattern is how many bytes the pattern of a question has: redlatch.Question may have little more.
+	// mostPattern is how many bytes the pattern of a question has: redlatch.Question
+	// may have little more.
 	mostPattern = 200
 )
 
@@ -97,9 +99,9 @@ func unasked(err error) error {
 	return err
 }
 
-// questionAbout is one question for a whole listing, and for the names that are looked at
-// besides. Clients of redlatch say themselves what they hold; of the others those that
-// wait are counted, for as many names as a question may have.
+// questionAbout is one question for a whole listing, and for the names that are
+// looked at besides. Clients of redlatch say themselves what they hold; of the
+// others those that wait are counted, for as many names as a question may have.
 func questionAbout(pattern string, names []string, found []Lock) admin.Question {
 	q := admin.Question{Pattern: askable(cmp.Or(pattern, "*"))}
 	room := mostQuestion
@@ -121,7 +123,8 @@ func questionAbout(pattern string, names []string, found []Lock) admin.Question 
 	return q
 }
 
-// questionOf is the question about one name. If a question cannot have that name, a pattern that fits it asks for it.
+// questionOf is the question about one name. If a question cannot have that name,
+// a pattern that fits it asks for it.
 func questionOf(name string) admin.Question {
 	q := questionAbout("", []string{name}, nil)
 	if q.Pattern = ""; len(q.Names) == 0 {
@@ -130,7 +133,8 @@ func questionOf(name string) admin.Question {
 	return q
 }
 
-// patternOf is a pattern that fits a name, and is text: it has a question mark for each byte that is no UTF-8.
+// patternOf is a pattern that fits a name, and is text: it has a question mark for
+// each byte that is no UTF-8.
 func patternOf(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -147,7 +151,8 @@ func patternOf(name string) string {
 	return b.String()
 }
 
-// askable is a pattern that a question may have, and that fits whatever the other does.
+// askable is a pattern that a question may have, and that fits whatever the other
+// does.
 func askable(pattern string) string {
 	if len(pattern) > mostPattern || !utf8.ValidString(pattern) {
 		return "*"
@@ -155,7 +160,8 @@ func askable(pattern string) string {
 	return pattern
 }
 
-// infoOf returns what Redis had of a name when the answers had come, if somebody looked.
+// infoOf returns what Redis had of a name when the answers had come, if somebody
+// looked.
 func (t *told) infoOf(name string) (admin.Info, bool) {
 	i := slices.IndexFunc(t.Objects, func(o admin.Info) bool { return o.Name == name })
 	if i < 0 {
@@ -218,8 +224,9 @@ func (t *told) addSaid(to *Told, client, name string, about func(clientClaim) bo
 	}
 }
 
-// add adds a claim to those on the same hold, of which the oldest comes first. The hold
-// is renewed if any of them is, and has the note of the last one that has any.
+// add adds a claim to those on the same hold, of which the oldest comes first. The
+// hold is renewed if any of them is, and has the note of the last one that has
+// any.
 func (all *Told) add(c clientClaim) {
 	if all.For == nil && c.For >= 0 {
 		ms := c.For.Milliseconds()
@@ -242,11 +249,12 @@ func (all *Told) introduce(who *admin.Participant) {
 	}
 }
 
-// mostLostOnly is how many names are listed because clients say that they have lost them.
+// mostLostOnly is how many names are listed because clients say that they have
+// lost them.
 const mostLostOnly = 1000
 
-// lostOnly returns what is not listed, and what clients have lost. Of which kind it is only they
-// say, so nothing is said of that.
+// lostOnly returns what is not listed, and what clients have lost. Of which kind
+// it is only they say, so nothing is said of that.
 func (t *told) lostOnly(listed []Lock) (free []Lock) {
 	names := map[string]bool{}
 	for i := range listed {

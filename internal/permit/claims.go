@@ -6,9 +6,10 @@ import (
 	"github.com/redlatch/redlatch/internal/claim"
 )
 
-// Claims tells which permits with leases callers of this client hold, and what its callers wait
-// for, each as it is when it is looked at. Nobody who acquires or releases waits for more than
-// the copying of one queue, and no mutex is locked while yield runs.
+// Claims tells which permits with leases callers of this client hold, and what its
+// callers wait for, each as it is when it is looked at. Nobody who acquires or
+// releases waits for more than the copying of one queue, and no mutex is locked
+// while yield runs.
 func (all *Semaphores) Claims(yield claim.Yield) {
 	now := time.Now()
 	for _, p := range all.live.all() {

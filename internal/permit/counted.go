@@ -27,8 +27,9 @@ type Counted struct {
 	keys    []string // of its scripts
 }
 
-// Counted returns the semaphore that has this name in Redis. An acquisition that finds that it has not been set up sets it up
-// with so many permits, unless these are 0.
+// Counted returns the semaphore that has this name in Redis. An acquisition that
+// finds that it has not been set up sets it up with so many permits, unless these
+// are 0.
 func (all *Semaphores) Counted(key string, permits int) Counted {
 	return Counted{Key: key, all: all, permits: permits, channel: wire.Prefix(wire.SemaphoreChannel, key), keys: []string{key}}
 }
@@ -36,9 +37,9 @@ func (all *Semaphores) Counted(key string, permits int) Counted {
 // Name returns the semaphore's name, as its user gave it.
 func (s *Counted) Name() string { return s.all.Server.Name(s.Key) }
 
-// Acquire lines up for n permits, until a time if that is not zero. With once it does
-// not wait for them. at is where they were asked for. It says whether they came without a
-// request, from another goroutine of this process.
+// Acquire lines up for n permits, until a time if that is not zero. With once it
+// does not wait for them. at is where they were asked for. It says whether they
+// came without a request, from another goroutine of this process.
 func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time, at callsite.Site) (passed bool, err error) {
 	if s.all.Server.Closed() {
 		return false, request.ErrClosed
@@ -58,8 +59,8 @@ func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time
 	return false, handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name(), owed, cause) })
 }
 
-// Release gives n permits back. If it fails because ctx has ended, or for an outage,
-// they are given back nevertheless.
+// Release gives n permits back. If it fails because ctx has ended, or for an
+// outage, they are given back nevertheless.
 func (s *Counted) Release(ctx context.Context, n int) error {
 	q := s.all.counted.get(s)
 	defer s.all.counted.put(q)
@@ -77,7 +78,8 @@ func (s *Counted) Add(ctx context.Context, n int, makes bool) (done bool, err er
 	return answer == 1, err
 }
 
-// Set makes a semaphore of n permits, if there is none, for a time if that is not 0.
+// Set makes a semaphore of n permits, if there is none, for a time if that is not
+// 0.
 func (s *Counted) Set(ctx context.Context, n int, ttl time.Duration) (made bool, err error) {
 	answer, err := s.change(ctx, lua.SemaphoreSet, s.channel, strconv.Itoa(n), wire.MillisUp(ttl))
 	return answer == 1, err
@@ -95,7 +97,8 @@ func (s *Counted) Delete(ctx context.Context) (deleted bool, err error) {
 	return answer == 1, err
 }
 
-// Lives says after how many ms the semaphore ends; "0": never. It says whether there is one.
+// Lives says after how many ms the semaphore ends; "0": never. It says whether
+// there is one.
 func (s *Counted) Lives(ctx context.Context, ms string) (there bool, err error) {
 	answer, err := s.change(ctx, lua.KeyExpire, ms, "string")
 	return answer == 1, err

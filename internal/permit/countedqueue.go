@@ -65,8 +65,8 @@ func (h *hand) putBack(taken hand) {
 	h.releasers = append(taken.releasers, h.releasers...)
 }
 
-// tell tells those who have released what is in the hand, and says whether somebody has heard of
-// each permit. From then on it is nobody's.
+// tell tells those who have released what is in the hand, and says whether
+// somebody has heard of each permit. From then on it is nobody's.
 func (h *hand) tell(err error) (heard bool) {
 	heard = !h.untold
 	for _, r := range h.releasers {
@@ -90,8 +90,8 @@ type outlook struct {
 // they do by time.
 const countedHands = 8
 
-// A countedWaiter is a caller's place in a countedQueue. It serves one caller after
-// the other: see countedQueues.pool.
+// A countedWaiter is a caller's place in a countedQueue. It serves one caller
+// after the other: see countedQueues.pool.
 type countedWaiter = waitq.Waiter[countedWant]
 
 // A countedWant is what a caller wants, and how it fares.
@@ -192,7 +192,8 @@ func (q *countedQueue) acquire(ctx context.Context, want countedWant, once bool,
 	return false, err
 }
 
-// join lines up w. A caller that only tries does not stand behind others that wait.
+// join lines up w. A caller that only tries does not stand behind others that
+// wait.
 func (q *countedQueue) join(w *countedWaiter) error {
 	q.Lock()
 	defer q.Unlock()
@@ -210,9 +211,9 @@ func (q *countedQueue) join(w *countedWaiter) error {
 	return nil
 }
 
-// release gives n permits back, and returns when they are in Redis, or at once
-// if somebody here waits for permits. told says that err is what became of them; else they
-// are given back nevertheless, and a failure is an event.
+// release gives n permits back, and returns when they are in Redis, or at once if
+// somebody here waits for permits. told says that err is what became of them; else
+// they are given back nevertheless, and a failure is an event.
 func (q *countedQueue) release(ctx context.Context, n int) (told bool, err error) {
 	r := q.give(n, true)
 	if r == nil {
@@ -236,7 +237,8 @@ func (q *countedQueue) release(ctx context.Context, n int) (told bool, err error
 }
 
 // give puts n permits in hand. It returns nil if they are somebody's already or
-// will soon be, or if the caller does not wait; else who is told when they are in Redis.
+// will soon be, or if the caller does not wait; else who is told when they are in
+// Redis.
 func (q *countedQueue) give(n int, waits bool) *releaser {
 	q.Lock()
 	defer q.Unlock()
@@ -252,16 +254,17 @@ func (q *countedQueue) give(n int, waits bool) *releaser {
 	return r
 }
 
-// settleLocked gives what is in hand to those in line, and has a worker look if there is anything else to do.
+// settleLocked gives what is in hand to those in line, and has a worker look if
+// there is anything else to do.
 func (q *countedQueue) settleLocked() {
 	q.handOutLocked(time.Now(), false)
 	q.attendLocked()
 }
 
-// handOutLocked gives what is in hand to those in line, first come, first served. Permits
-// that Redis has just granted are for whoever is first. Others pass on inside the
-// process for a quantum only, then the worker gives those who wait elsewhere their
-// turn.
+// handOutLocked gives what is in hand to those in line, first come, first served.
+// Permits that Redis has just granted are for whoever is first. Others pass on
+// inside the process for a quantum only, then the worker gives those who wait
+// elsewhere their turn.
 func (q *countedQueue) handOutLocked(now time.Time, granted bool) {
 	for w := q.Line.First(); w != nil && w.Want.n <= q.hand.n && !q.hand.doubted; w = q.Line.First() {
 		if !granted {
@@ -288,15 +291,16 @@ func (q *countedQueue) attendLocked() {
 	}
 }
 
-// hopesLocked says whether Redis may have what the first waiter wants. A waiter that is first
-// only because others were served does not want less than they: there is no use in
-// asking for each.
+// hopesLocked says whether Redis may have what the first waiter wants. A waiter
+// that is first only because others were served does not want less than they:
+// there is no use in asking for each.
 func (q *countedQueue) hopesLocked() bool {
 	w := q.Line.First()
 	return w != nil && (w.Once || q.redis.heard || w.Want.n < q.redis.fewer)
 }
 
-// owesLocked says whether other processes are to have the permits that are in Redis.
+// owesLocked says whether other processes are to have the permits that are in
+// Redis.
 func (q *countedQueue) owesLocked(now time.Time) bool {
 	return q.turns.Owed > 0 && q.turns.Owes(q.news.Foreign(), now) > 0
 }

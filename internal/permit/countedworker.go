@@ -28,7 +28,8 @@ type exchange struct {
 	begun   time.Time
 }
 
-// unset is what an exchange is answered for a semaphore that there is not: nobody has set it up, or it is gone.
+// unset is what an exchange is answered for a semaphore that there is not: nobody
+// has set it up, or it is gone.
 const unset = -Most - 1
 
 // mostWants is for how many callers one exchange asks.
@@ -144,8 +145,8 @@ func (q *countedQueue) send(x *exchange) {
 	}
 }
 
-// setUp gives the semaphore, of which the server has just said that there is none, as many permits as the first one has
-// brought who has brought any.
+// setUp gives the semaphore, of which the server has just said that there is none,
+// as many permits as the first one has brought who has brought any.
 func (q *countedQueue) setUp() {
 	server := q.sem.all.Server
 	q.Lock()
@@ -185,9 +186,10 @@ func (q *countedQueue) setUp() {
 	}
 }
 
-// brought returns how many permits the first one in line has brought who has brought any. If nobody has, it tells those for
-// whom the worker has asked that there is no semaphore: the others may know better. It returns 0 as well if there is
-// something to give back, which makes the semaphore.
+// brought returns how many permits the first one in line has brought who has
+// brought any. If nobody has, it tells those for whom the worker has asked that
+// there is no semaphore: the others may know better. It returns 0 as well if there
+// is something to give back, which makes the semaphore.
 func (q *countedQueue) brought() int {
 	q.Lock()
 	defer q.Unlock()

@@ -21,7 +21,8 @@ import (
 // long keeps the server from everybody else.
 const MostAtOnce = 10_000
 
-// Expirable is the name of a semaphore whose permits have ids and leases, for a client.
+// Expirable is the name of a semaphore whose permits have ids and leases, for a
+// client.
 type Expirable struct {
 	Key string // in Redis
 
@@ -127,8 +128,8 @@ func newIDs(n int) []string {
 	return ids
 }
 
-// TrySet gives the semaphore n permits, if it has not been given any before. How its request fares is noted for others
-// that wait for it, unless asks is nil.
+// TrySet gives the semaphore n permits, if it has not been given any before. How
+// its request fares is noted for others that wait for it, unless asks is nil.
 func (s *Expirable) TrySet(ctx context.Context, n int, asks *request.Refusals) (set bool, err error) {
 	answer, err := s.send(ctx, request.Count{Script: lua.ExpirableTrySet, Keys: s.keys, Args: []string{s.channel, strconv.Itoa(n)}, Refusals: asks})
 	return answer == 1, err
@@ -155,7 +156,8 @@ func (s *Expirable) Delete(ctx context.Context) (deleted bool, err error) {
 	return answer == 1, err
 }
 
-// Lives says after how many ms the semaphore ends; "0": never. It says whether there is one.
+// Lives says after how many ms the semaphore ends; "0": never. It says whether
+// there is one.
 func (s *Expirable) Lives(ctx context.Context, ms string) (there bool, err error) {
 	answer, err := s.count(ctx, lua.KeyExpire, s.keys, ms, "string")
 	return answer == 1, err

@@ -11,13 +11,13 @@ import (
 	"github.com/redlatch/redlatch/internal/waitq"
 )
 
-// An expirableQueue is where the callers of this client line up that want permits of one
-// expirable semaphore. One worker asks Redis for them: see expirableworker.go. The queue
-// exists while there is a line, a release of this process is in flight, or what this
-// process owes to others is remembered.
+// An expirableQueue is where the callers of this client line up that want permits
+// of one expirable semaphore. One worker asks Redis for them: see
+// expirableworker.go. The queue exists while there is a line, a release of this
+// process is in flight, or what this process owes to others is remembered.
 //
-// A caller that leaves while a request is in flight that asks for it is not waited for:
-// the worker gives back what the request brings.
+// A caller that leaves while a request is in flight that asks for it is not waited
+// for: the worker gives back what the request brings.
 type expirableQueue struct {
 	waitq.Queue[wanted] // its mutex guards what follows sem and news
 
@@ -77,8 +77,8 @@ func (q *expirableQueue) unowedLocked(now time.Time) {
 
 func (qs *expirableQueues) put(q *expirableQueue) { qs.all.Put(q.sem.Key, q, nil) }
 
-// wait waits in line until w has its permits. If it does not get them, next is when the
-// first permit is over, if that is known.
+// wait waits in line until w has its permits. If it does not get them, next is
+// when the first permit is over, if that is known.
 func (qs *expirableQueues) wait(s *Expirable, w *expirableWaiter) (next time.Duration, err error) {
 	q := qs.get(s)
 	defer qs.put(q)
@@ -96,8 +96,8 @@ func (qs *expirableQueues) wait(s *Expirable, w *expirableWaiter) (next time.Dur
 	return next, err
 }
 
-// join puts w into the line. It fails with request.ErrWaitOver if w does not wait and
-// somebody else does, and says when the first permit is over.
+// join puts w into the line. It fails with request.ErrWaitOver if w does not wait
+// and somebody else does, and says when the first permit is over.
 func (q *expirableQueue) join(w *expirableWaiter) (next time.Duration, err error) {
 	q.Lock()
 	defer q.Unlock()
@@ -119,8 +119,8 @@ func (q *expirableQueue) join(w *expirableWaiter) (next time.Duration, err error
 	return 0, nil
 }
 
-// leaveLocked returns the error of w, which why keeps from waiting any longer. Of those who
-// are asked for right now the worker releases what the request brings.
+// leaveLocked returns the error of w, which why keeps from waiting any longer. Of
+// those who are asked for right now the worker releases what the request brings.
 func (q *expirableQueue) leaveLocked(w *expirableWaiter, why error) error {
 	if !w.Want.asked {
 		if w.Want.uncertain {
@@ -135,7 +135,8 @@ func (q *expirableQueue) leaveLocked(w *expirableWaiter, why error) error {
 	return request.During(silence, why)
 }
 
-// tellLocked tells w how it went, and releases what it does not get, or does not want any more.
+// tellLocked tells w how it went, and releases what it does not get, or does not
+// want any more.
 func (q *expirableQueue) tellLocked(w *expirableWaiter, err error) {
 	if !q.TellLocked(w, err) && err == nil || err != nil && w.Want.uncertain {
 		q.sem.discard(w.Want.ids, w.Want.uncertain)
@@ -149,8 +150,8 @@ func (q *expirableQueue) tellAllLocked(err error) {
 	}
 }
 
-// tellOncesLocked tells those the same that do not wait, and when the first permit is over,
-// if that is known.
+// tellOncesLocked tells those the same that do not wait, and when the first permit
+// is over, if that is known.
 func (q *expirableQueue) tellOncesLocked(err error, next time.Duration) {
 	for w := range q.Line.All() {
 		if q.Line.Tries() == 0 {
@@ -163,9 +164,9 @@ func (q *expirableQueue) tellOncesLocked(err error, next time.Duration) {
 	}
 }
 
-// releasing prepares the release of a permit. It returns the queue that hears of it,
-// how many subscriptions are the client's own, and how many messages of others were
-// heard.
+// releasing prepares the release of a permit. It returns the queue that hears of
+// it, how many subscriptions are the client's own, and how many messages of others
+// were heard.
 func (qs *expirableQueues) releasing(s *Expirable) (q *expirableQueue, own string, foreign int) {
 	q = qs.get(s)
 	q.Lock()

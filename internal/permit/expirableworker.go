@@ -13,10 +13,10 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// The worker of an expirableQueue asks Redis, one request at a time, for as many of the first in line
-// as fit into it; Redis serves them in order, up to the first who has to wait. Then the
-// worker sleeps until there is a message, the first permit is over or two seconds have
-// passed.
+// The worker of an expirableQueue asks Redis, one request at a time, for as many
+// of the first in line as fit into it; Redis serves them in order, up to the first
+// who has to wait. Then the worker sleeps until there is a message, the first
+// permit is over or two seconds have passed.
 
 const (
 	// mostAsked is for how many ids one request asks at most, unless the first in
@@ -65,7 +65,8 @@ func (q *expirableQueue) work() {
 	}
 }
 
-// owes returns for how long permits are left to others, if anybody here wants some.
+// owes returns for how long permits are left to others, if anybody here wants
+// some.
 func (q *expirableQueue) owes() time.Duration {
 	q.Lock()
 	defer q.Unlock()
@@ -80,8 +81,8 @@ func (q *expirableQueue) owes() time.Duration {
 	return owed
 }
 
-// next returns those to ask for, or nil if nobody is in line: then there is no worker
-// any more.
+// next returns those to ask for, or nil if nobody is in line: then there is no
+// worker any more.
 func (q *expirableQueue) next() []*expirableWaiter {
 	q.Lock()
 	if q.Server.Closed() {
@@ -140,7 +141,8 @@ func (q *expirableQueue) failed(batch []*expirableWaiter, call *request.Call, er
 	}
 }
 
-// discardLocked releases what those may still get who have left while they were asked for, and did not get it.
+// discardLocked releases what those may still get who have left while they were
+// asked for, and did not get it.
 func (q *expirableQueue) discardLocked(batch []*expirableWaiter) {
 	for _, w := range batch {
 		if w.Gone && w.Want.uncertain {
@@ -150,8 +152,8 @@ func (q *expirableQueue) discardLocked(batch []*expirableWaiter) {
 }
 
 // answered deals with the server's answer, and returns for how long to sleep; 0 if
-// there is more to ask for at once. short, if it is not nil, says why what was given
-// does not count.
+// there is more to ask for at once. short, if it is not nil, says why what was
+// given does not count.
 func (q *expirableQueue) answered(batch []*expirableWaiter, call *request.Call, reply driver.Reply, short error) time.Duration {
 	q.Lock()
 	defer q.Unlock()
@@ -190,9 +192,9 @@ func (q *expirableQueue) answered(batch []*expirableWaiter, call *request.Call, 
 	return q.refusedLocked(batch[given:], reply.List[1].Int)
 }
 
-// refusedLocked notes that the first of those who did not get theirs has to wait, and so has
-// everybody behind. ms is when the first permit is over, or less than 0. It returns for
-// how long to sleep.
+// refusedLocked notes that the first of those who did not get theirs has to wait,
+// and so has everybody behind. ms is when the first permit is over, or less than
+// 0. It returns for how long to sleep.
 func (q *expirableQueue) refusedLocked(batch []*expirableWaiter, ms int64) time.Duration {
 	wait := request.Jittered(request.LongestPause)
 	var next time.Duration
@@ -213,8 +215,9 @@ func (q *expirableQueue) refusedLocked(batch []*expirableWaiter, ms int64) time.
 	return wait
 }
 
-// notSetLocked gives the semaphore the permits that a caller has brought. If nobody has, or that does not help, it tells
-// those that there are no permits yet for whom it has asked: the others may know better.
+// notSetLocked gives the semaphore the permits that a caller has brought. If
+// nobody has, or that does not help, it tells those that there are no permits yet
+// for whom it has asked: the others may know better.
 func (q *expirableQueue) notSetLocked(batch []*expirableWaiter) {
 	if q.giveFirstLocked() {
 		return
@@ -226,8 +229,9 @@ func (q *expirableQueue) notSetLocked(batch []*expirableWaiter) {
 	}
 }
 
-// giveFirstLocked gives the semaphore as many permits as the first one has brought who has brought any, and says whether
-// there is a point in asking again. The queue is not locked meanwhile.
+// giveFirstLocked gives the semaphore as many permits as the first one has brought
+// who has brought any, and says whether there is a point in asking again. The
+// queue is not locked meanwhile.
 func (q *expirableQueue) giveFirstLocked() bool {
 	if q.rest > 0 && q.bringerLocked() != nil { // the last set-up did not last, and the next one may not
 		rest := q.rest
@@ -258,7 +262,8 @@ func (q *expirableQueue) giveFirstLocked() bool {
 	return false
 }
 
-// bringerLocked returns the first in line who has brought permits; nil if nobody has.
+// bringerLocked returns the first in line who has brought permits; nil if nobody
+// has.
 func (q *expirableQueue) bringerLocked() *expirableWaiter {
 	for w := range q.Line.All() {
 		if w.Want.Permits > 0 {
@@ -268,7 +273,8 @@ func (q *expirableQueue) bringerLocked() *expirableWaiter {
 	return nil
 }
 
-// sleep waits for d, or until there is news, or a waiter leaves that was waited for.
+// sleep waits for d, or until there is news, or a waiter leaves that was waited
+// for.
 func (q *expirableQueue) sleep(d time.Duration) {
 	end, news := time.Now().Add(d), q.news.Wake()
 	for awaited := false; q.Sleep(time.Until(end), news) && q.awaits(); awaited = true {
@@ -278,9 +284,10 @@ func (q *expirableQueue) sleep(d time.Duration) {
 	}
 }
 
-// awaits says whether the news is of a release of this process that is in flight. Its
-// answer says what is owed for it, and wakes the worker. A worker that asked before that
-// would take what is left to others, and believe that nobody wanted it.
+// awaits says whether the news is of a release of this process that is in flight.
+// Its answer says what is owed for it, and wakes the worker. A worker that asked
+// before that would take what is left to others, and believe that nobody wanted
+// it.
 func (q *expirableQueue) awaits() bool {
 	q.Lock()
 	defer q.Unlock()

@@ -9,8 +9,9 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// What becomes of permits that were acquired at once, by one caller, when their holder gives them up: one, or several as
-// one. They are of one semaphore. One request releases them all: in an outage each request takes as long as that may
+// What becomes of permits that were acquired at once, by one caller, when their
+// holder gives them up: one, or several as one. They are of one semaphore. One
+// request releases them all: in an outage each request takes as long as that may
 // last.
 
 // dropped notes that their user lost permits.
@@ -55,7 +56,8 @@ func (s *Expirable) giveUp(ctx context.Context, ps []*Permit) error {
 	return err
 }
 
-// sendRelease sends the ids of permits that their holder has ended, and says how many of them were gone.
+// sendRelease sends the ids of permits that their holder has ended, and says how
+// many of them were gone.
 func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit) (gone int, err error) {
 	all := s.all
 	call := s.release(idsOf(ps))
@@ -88,8 +90,8 @@ func released(s *Expirable, call *request.Call, ps []*Permit, reply driver.Reply
 		err = failed
 		s.all.Events.ReleaseFailed(s.Name(), id, err)
 	case live < len(ps) && (live > 0 || !call.Unknown || first.lease.Left(time.Now()) <= 0):
-		// If an attempt went unanswered and none is left it was that one which released them,
-		// provided that they were still ours then.
+		// If an attempt went unanswered and none is left it was that one which released
+		// them, provided that they were still ours then.
 		gone = len(ps) - live
 		if live == 0 {
 			id = first.ID()

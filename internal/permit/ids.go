@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// What can be done with permits by their ids, wherever they were acquired. An id is
-// its 16 bytes here, as it stands in Redis.
+// What can be done with permits by their ids, wherever they were acquired. An id
+// is its 16 bytes here, as it stands in Redis.
 
 // Live returns the live permit of this client that has an id, or nil.
 func (s *Expirable) Live(id string) *Permit {
@@ -23,8 +23,8 @@ func (s *Expirable) Live(id string) *Permit {
 	return nil
 }
 
-// Release gives permits back, all of them or none. Those of this client end before.
-// ctx bounds only the waiting.
+// Release gives permits back, all of them or none. Those of this client end
+// before. ctx bounds only the waiting.
 func (s *Expirable) Release(ctx context.Context, ids []string) error {
 	return s.all.Server.Finish(ctx, s.all.Server.Length, func() error { return s.giveBack(ids) })
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// renew raises the times of a batch of permits with one script, each with a result of
-// its own.
+// renew raises the times of a batch of permits with one script, each with a result
+// of its own.
 func (all *Semaphores) renew(batch []*renew.Lease) {
 	keys := make([]string, len(batch))
 	args := make([]string, 0, 2*len(batch))

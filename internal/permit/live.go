@@ -40,7 +40,8 @@ func (ps *livePermits) releasing(n int) {
 	ps.pending.Add(n)
 }
 
-// none returns a channel that is closed as soon as no permit is live, nor being released.
+// none returns a channel that is closed as soon as no permit is live, nor being
+// released.
 func (ps *livePermits) none() <-chan struct{} {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -14,9 +14,10 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A Permit is what the library keeps of a permit. It must not refer to what its user
-// has, or a dropped one would never be noticed. Its id is never taken again once it has
-// been released: whatever request of it arrives late finds nothing of its own.
+// A Permit is what the library keeps of a permit. It must not refer to what its
+// user has, or a dropped one would never be noticed. Its id is never taken again
+// once it has been released: whatever request of it arrives late finds nothing of
+// its own.
 type Permit struct {
 	sem       *Expirable
 	id        string // as it stands in Redis: 16 bytes
@@ -65,7 +66,8 @@ func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Perm
 	return p
 }
 
-// Value implements holdctx.Held: nothing nests in a permit, and the permit is looked after if it is in doubt.
+// Value implements holdctx.Held: nothing nests in a permit, and the permit is
+// looked after if it is in doubt.
 func (p *Permit) Value(key any) any {
 	switch k := key.(type) {
 	case *holdctx.Owners:
@@ -251,7 +253,8 @@ func (p *Permit) Release(ctx context.Context) error {
 	return e.err
 }
 
-// releaseApart releases a permit that had been detached, and that its holder has ended.
+// releaseApart releases a permit that had been detached, and that its holder has
+// ended.
 func (p *Permit) releaseApart(ctx context.Context) error {
 	if p.sem.all.Server.Left() {
 		return request.ErrClosed
@@ -259,7 +262,8 @@ func (p *Permit) releaseApart(ctx context.Context) error {
 	return p.sem.Release(ctx, []string{p.id})
 }
 
-// Extend raises the lease to d from now. It is not for a permit that the watchdog keeps.
+// Extend raises the lease to d from now. It is not for a permit that the watchdog
+// keeps.
 func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	if err := p.Err(); err != nil {
 		return err

@@ -23,8 +23,8 @@ type Section struct {
 	end func() // its context
 }
 
-// Begin begins a section under n permits, which are still to be acquired. Whoever shuts the client
-// down waits for it from here on, until its End.
+// Begin begins a section under n permits, which are still to be acquired. Whoever
+// shuts the client down waits for it from here on, until its End.
 func (s *Counted) Begin(n int) *Section {
 	s.all.sections.add(1)
 	return &Section{sem: s, n: n}
@@ -33,7 +33,8 @@ func (s *Counted) Begin(n int) *Section {
 // End ends the section, whether it had its permits or not.
 func (x *Section) End() { x.sem.all.sections.add(-1) }
 
-// With returns ctx, which also ends when the section does, or is to come to an end.
+// With returns ctx, which also ends when the section does, or is to come to an
+// end.
 func (x *Section) With(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := x.sem.all.Server.Calm.OnEnd(func() { cancel(request.ErrClosed) })
@@ -44,8 +45,8 @@ func (x *Section) With(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Release gives the section's permits back, when its function has returned. That they could not be
-// given back is an event and no error: the work is done.
+// Release gives the section's permits back, when its function has returned. That
+// they could not be given back is an event and no error: the work is done.
 func (x *Section) Release(ctx context.Context) error {
 	x.end()
 	if x.n == 0 {

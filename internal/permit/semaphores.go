@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Semaphores are what a client has to do with semaphores: the queues of its callers, and
-// its permits that have leases.
+// Semaphores are what a client has to do with semaphores: the queues of its
+// callers, and its permits that have leases.
 type Semaphores struct {
 	Options
 
@@ -50,7 +50,8 @@ type Errors struct {
 	// NoPermit says the same of permits that have leases. The first one that somebody
 	// else has is over in so long, if that is not 0.
 	NoPermit func(name string, first time.Duration, owed int, cause error) error
-	// Unset says that nobody has set up a semaphore whose permits are only counted, and NotSet one whose permits have leases.
+	// Unset says that nobody has set up a semaphore whose permits are only counted,
+	// and NotSet one whose permits have leases.
 	Unset, NotSet func(name string) error
 	// NotHeld says that at least one of these ids is not that of a live permit.
 	NotHeld func(name string, ids []string) error
@@ -63,8 +64,8 @@ type Errors struct {
 type Events struct {
 	// Lost says that a permit was lost.
 	Lost func(claim.Loss)
-	// ReleaseFailed says that a release could not be confirmed; id is empty for permits
-	// that are only counted.
+	// ReleaseFailed says that a release could not be confirmed; id is empty for
+	// permits that are only counted.
 	ReleaseFailed func(name, id string, err error)
 	// Dropped says that a permit was garbage collected that had not been released.
 	Dropped func(name string, at callsite.Site)
@@ -80,13 +81,13 @@ func New(o Options) *Semaphores {
 // Sections returns how many there are.
 func (all *Semaphores) Sections() int { return all.sections.count() }
 
-// AwaitReleases waits until all permits that have leases are released, all sections have ended,
-// and what else was given back is in Redis. It fails if ctx ends, or the client is closed. Nothing
-// is acquired any longer.
+// AwaitReleases waits until all permits that have leases are released, all
+// sections have ended, and what else was given back is in Redis. It fails if ctx
+// ends, or the client is closed. Nothing is acquired any longer.
 func (all *Semaphores) AwaitReleases(ctx context.Context) error {
 	return request.AwaitAll(ctx, all.Server.Over, all.live.none, all.sections.none, all.counted.all.Idle, all.expirable.all.Idle)
 }
 
-// Close ends all subscriptions. The server was closed before, which ends the waiting of
-// all callers, and the clock, whose holders get a Close of their own.
+// Close ends all subscriptions. The server was closed before, which ends the
+// waiting of all callers, and the clock, whose holders get a Close of their own.
 func (all *Semaphores) Close() { all.counted.close() }

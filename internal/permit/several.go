@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Several are permits of one semaphore that were acquired together. Each is kept by itself; they are live as one for as long
-// as all of them are.
+// Several are permits of one semaphore that were acquired together. Each is kept
+// by itself; they are live as one for as long as all of them are.
 type Several struct {
 	holdctx.Whole
 
@@ -87,9 +87,10 @@ func (several *Several) Value(key any) any {
 	return answer
 }
 
-// Release ends all permits at once, then they are free for whoever waits. What was lost is told once, and a permit that
-// was released by itself before counts as released. Whoever has the id of a permit that was detached may have released
-// it, or not: so each of those has a request of its own.
+// Release ends all permits at once, then they are free for whoever waits. What was
+// lost is told once, and a permit that was released by itself before counts as
+// released. Whoever has the id of a permit that was detached may have released it,
+// or not: so each of those has a request of its own.
 func (several *Several) Release(ctx context.Context) error {
 	_ = several.Err() // what was lost is over for that reason
 	if first, why := several.state.LetGo(); !first {
@@ -115,8 +116,9 @@ func (several *Several) Release(ctx context.Context) error {
 	return errors.Join(errors.Join(errs...), over)
 }
 
-// letGo ends all permits for their holder. It returns those to be released, those of them that had been detached apart,
-// and why others were over, unless they had been released: if some were lost, how the first of them was.
+// letGo ends all permits for their holder. It returns those to be released, those
+// of them that had been detached apart, and why others were over, unless they had
+// been released: if some were lost, how the first of them was.
 func (several *Several) letGo() (ours, apart []*Permit, over error) {
 	var lapsed []string
 	for _, p := range several.ps {
@@ -148,7 +150,8 @@ func (several *Several) Extend(ctx context.Context, d time.Duration) error {
 	return several.each(func(p *Permit) error { return p.Extend(ctx, d) })
 }
 
-// SetNote says what all permits are for, from now on, but for those that have been detached. It fails if all have.
+// SetNote says what all permits are for, from now on, but for those that have been
+// detached. It fails if all have.
 func (several *Several) SetNote(text string) error {
 	if err := several.Err(); err != nil {
 		return err

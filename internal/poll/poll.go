@@ -37,14 +37,16 @@ type Question struct {
 	Keys, Args []string
 	// Read says whether an answer ends the waiting, and with what.
 	Read func(driver.Reply) (over bool, err error)
-	// About has the name and the kind of what is waited for, and the site and the owner id of the caller.
+	// About has the name and the kind of what is waited for, and the site and the
+	// owner id of the caller.
 	About claim.Claim
 }
 
 // New returns the polls of a client whose requests go to server.
 func New(server *request.Server) *Polls { return &Polls{server: server} }
 
-// joinPause is how long the worker waits for more callers, to ask for all of them at once.
+// joinPause is how long the worker waits for more callers, to ask for all of them
+// at once.
 const joinPause = 5 * time.Millisecond
 
 // Wait waits until the answer to q ends the waiting. q is the same for all that
@@ -111,7 +113,8 @@ func (p *poll) work() {
 	}
 }
 
-// sleep waits until it is time to ask again; asked is the last one that was asked for.
+// sleep waits until it is time to ask again; asked is the last one that was asked
+// for.
 func (p *poll) sleep(asked int) {
 	if !p.cameAfter(asked) {
 		p.Sleep(request.Jittered(min(request.LongestPause, p.ps.server.Length/3)), p.news.Wake())
@@ -128,8 +131,8 @@ func (p *poll) cameAfter(nth int) bool {
 	return p.Came > nth
 }
 
-// Claims tells what callers of this client wait for, each as it is when it is looked at. No mutex
-// is locked while yield runs.
+// Claims tells what callers of this client wait for, each as it is when it is
+// looked at. No mutex is locked while yield runs.
 func (ps *Polls) Claims(yield claim.Yield) {
 	var list claim.List
 	for _, p := range ps.all.All() {

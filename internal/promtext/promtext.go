@@ -33,8 +33,8 @@ var (
 	labels = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// Page returns the families, a line for each sample, below a remark that Prometheus does not read, if there
-// is one. A family without samples is left out.
+// Page returns the families, a line for each sample, below a remark that
+// Prometheus does not read, if there is one. A family without samples is left out.
 func Page(families []Family, remark string) string {
 	var b strings.Builder
 	if remark != "" {
@@ -61,8 +61,9 @@ func Page(families []Family, remark string) string {
 	return b.String()
 }
 
-// Clean returns a text that can be a label's value: what is not UTF-8 and control characters become U+FFFD. client_golang
-// panics for the one, and the other would make a whole page unreadable for some scrapers.
+// Clean returns a text that can be a label's value: what is not UTF-8 and control
+// characters become U+FFFD. client_golang panics for the one, and the other would
+// make a whole page unreadable for some scrapers.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

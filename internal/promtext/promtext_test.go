@@ -9,7 +9,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// A name or a help cannot end its line, its quotes or its escapes, nor make the whole page unreadable.
+// A name or a help cannot end its line, its quotes or its escapes, nor make the
+// whole page unreadable.
 func TestAHostileTextStaysInItsPlace(t *testing.T) {
 	t.Parallel()
 	got := Page([]Family{

@@ -1,6 +1,8 @@
-// Package puppet has a server in memory for tests: it answers scripts by their names, and has as much sense as it takes
-// to hold and to wait. Of a lock it knows who has it, and tells others what the script would. Lists of keys that end by
-// themselves, queues and messages are beyond it, and synchronizers have what it is told.
+// Package puppet has a server in memory for tests: it answers scripts by their
+// names, and has as much sense as it takes to hold and to wait. Of a lock it knows
+// who has it, and tells others what the script would. Lists of keys that end by
+// themselves, queues and messages are beyond it, and synchronizers have what it is
+// told.
 package puppet
 
 import (
@@ -97,7 +99,8 @@ func (p *Puppet) drop(lock, owner string) bool {
 	return had
 }
 
-// move gives a lock to another id of its owner, and says whether that has it now: it may have had it already.
+// move gives a lock to another id of its owner, and says whether that has it now:
+// it may have had it already.
 func (p *Puppet) move(lock, owner, next string) bool {
 	if p.drop(lock, owner) {
 		p.owners[lock] = append(p.owners[lock], next)
@@ -116,7 +119,8 @@ func (p *Puppet) yield(lock string, args []string) driver.Reply {
 	return number(-1)
 }
 
-// renew says for each lock whether its owner has it. Whoever asks for permits has them.
+// renew says for each lock whether its owner has it. Whoever asks for permits has
+// them.
 func (p *Puppet) renew(script string, keys, args []string) driver.Reply {
 	var all []driver.Reply
 	switch script {

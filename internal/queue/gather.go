@@ -1,17 +1,17 @@
-// Package queue has callers of a process wait together for what is done for many of
-// them at once: a [Line] has them in order, a [Gather] by the keys that it is done at,
-// and a [Registry] what they share while they wait.
+// Package queue has callers of a process wait together for what is done for many
+// of them at once: a [Line] has them in order, a [Gather] by the keys that it is
+// done at, and a [Registry] what they share while they wait.
 package queue
 
 import "sync"
 
-// MostAnswered is for how many callers one number can be the answer, a bit for each: so
-// many bits Lua can count to.
+// MostAnswered is for how many callers one number can be the answer, a bit for
+// each: so many bits Lua can count to.
 const MostAnswered = 50
 
 // A Gather collects what callers want done at the same keys. One worker at a time
-// sends it, for as many as fit into one request; a caller that comes meanwhile goes
-// with the next one.
+// sends it, for as many as fit into one request; a caller that comes meanwhile
+// goes with the next one.
 type Gather[T any] struct {
 	most int          // for so many one request is
 	run  func(func()) // runs a worker
@@ -20,8 +20,8 @@ type Gather[T any] struct {
 	m  map[string][]T // those who wait; a key is there for as long as its worker
 }
 
-// NewGather returns one for requests that are for so many callers at most. Its workers
-// are run by run.
+// NewGather returns one for requests that are for so many callers at most. Its
+// workers are run by run.
 func NewGather[T any](most int, run func(func())) *Gather[T] {
 	return &Gather[T]{most: most, run: run, m: map[string][]T{}}
 }
@@ -42,7 +42,8 @@ func (g *Gather[T]) Add(key string, x T, send func(all []T)) {
 	})
 }
 
-// next returns the next ones, or nil if there are none: then nobody works for them.
+// next returns the next ones, or nil if there are none: then nobody works for
+// them.
 func (g *Gather[T]) next(key string) []T {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A key has one worker, which takes along whoever comes while a request is in flight, as many as fit, and ends when nobody
-// is left.
+// A key has one worker, which takes along whoever comes while a request is in
+// flight, as many as fit, and ends when nobody is left.
 func TestAWorkerTakesAlongWhoComesMeanwhile(t *testing.T) {
 	var workers []func()
 	g := NewGather[int](2, func(f func()) { workers = append(workers, f) })

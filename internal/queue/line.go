@@ -2,16 +2,16 @@ package queue
 
 import "iter"
 
-// A Line is callers in the order in which they came. Some of them only try: they do not
-// wait. Its zero value is an empty line. It is not locked.
+// A Line is callers in the order in which they came. Some of them only try: they
+// do not wait. Its zero value is an empty line. It is not locked.
 type Line[C any] struct {
 	first, last *Place[C]
 	length      int
 	tries       int
 }
 
-// A Place is where a caller stands, in one line at a time. It belongs to the caller, so
-// that to line up allocates nothing.
+// A Place is where a caller stands, in one line at a time. It belongs to the
+// caller, so that to line up allocates nothing.
 type Place[C any] struct {
 	caller     C
 	tries      bool
@@ -36,8 +36,8 @@ func (l *Line[C]) First() (first C) {
 	return first
 }
 
-// All returns the callers in their order. While one is looked at, it may be removed, and
-// no other one.
+// All returns the callers in their order. While one is looked at, it may be
+// removed, and no other one.
 func (l *Line[C]) All() iter.Seq[C] {
 	return func(yield func(C) bool) {
 		for p := l.first; p != nil; {

@@ -87,9 +87,9 @@ func TestALineIsInOrder(t *testing.T) {
 	})
 }
 
-// Leaving takes the same few steps wherever a caller stands: it touches its neighbours
-// only. The line is cut on both sides of them, so that a search from either end would not
-// get there.
+// Leaving takes the same few steps wherever a caller stands: it touches its
+// neighbours only. The line is cut on both sides of them, so that a search from
+// either end would not get there.
 func TestLeavingTouchesNeighboursOnly(t *testing.T) {
 	const n, at = 10_000, 5_000
 	var l Line[*caller]

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Registry has what the callers of a process share, by key: each thing is made for its
-// first user, and forgotten when it has none, unless it is to be kept for a while. The
-// zero value is an empty registry.
+// A Registry has what the callers of a process share, by key: each thing is made
+// for its first user, and forgotten when it has none, unless it is to be kept for
+// a while. The zero value is an empty registry.
 type Registry[K comparable, V interface{ users() *Users }] struct {
 	mu   sync.Mutex // guards m and the users of each
 	m    map[K]V
@@ -24,8 +24,8 @@ type Users struct {
 
 func (u *Users) users() *Users { return u }
 
-// Get returns what there is by that key, or what build makes. The caller is a user of it until it
-// calls Put.
+// Get returns what there is by that key, or what build makes. The caller is a user
+// of it until it calls Put.
 func (r *Registry[K, V]) Get(key K, build func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,8 +51,8 @@ func (r *Registry[K, V]) Retain(x V) {
 	x.users().n++
 }
 
-// Put takes a user away, and says whether x was forgotten. If it was the last user, idle
-// is called before anybody can become the next one; nil does nothing.
+// Put takes a user away, and says whether x was forgotten. If it was the last
+// user, idle is called before anybody can become the next one; nil does nothing.
 func (r *Registry[K, V]) Put(key K, x V, idle func()) (forgotten bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,8 @@ func (r *Registry[K, V]) Put(key K, x V, idle func()) (forgotten bool) {
 	return r.forget(key, u)
 }
 
-// Keep keeps x, which the caller uses, for d from now on at least, even if nobody uses it.
+// Keep keeps x, which the caller uses, for d from now on at least, even if nobody
+// uses it.
 func (r *Registry[K, V]) Keep(key K, x V, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +103,8 @@ func (r *Registry[K, V]) Kept(x V) bool {
 	return x.users().kept
 }
 
-// forget forgets what nobody uses, unless it is to be kept. What has a user or a timer is
-// in m, so there is nothing else by its key.
+// forget forgets what nobody uses, unless it is to be kept. What has a user or a
+// timer is in m, so there is nothing else by its key.
 func (r *Registry[K, V]) forget(key K, u *Users) bool {
 	if u.n > 0 || u.kept {
 		return false
@@ -127,7 +128,8 @@ func (r *Registry[K, V]) Idle() <-chan struct{} {
 	return r.used.None()
 }
 
-// Find returns what there is by that key, or nothing. The caller does not become a user.
+// Find returns what there is by that key, or nothing. The caller does not become a
+// user.
 func (r *Registry[K, V]) Find(key K) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,8 +139,9 @@ func (r *Registry[K, V]) Find(key K) V {
 // SomeAtOnce is how many things are looked at before others may have the mutex.
 const SomeAtOnce = 256
 
-// All returns all that there is for as long as it looks; what comes or goes meanwhile may be
-// there. The registry is not locked for longer than it takes to look at a few.
+// All returns all that there is for as long as it looks; what comes or goes
+// meanwhile may be there. The registry is not locked for longer than it takes to
+// look at a few.
 func (r *Registry[K, V]) All() []V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,8 +154,8 @@ func (r *Registry[K, V]) All() []V {
 	return all
 }
 
-// Breathe lets others have a mutex of the caller's for a moment. A goroutine that only unlocks a
-// mutex has it again before the one that was woken runs.
+// Breathe lets others have a mutex of the caller's for a moment. A goroutine that
+// only unlocks a mutex has it again before the one that was woken runs.
 func Breathe(mu *sync.Mutex) {
 	mu.Unlock()
 	runtime.Gosched()

@@ -20,8 +20,8 @@ type known struct {
 	until time.Time // when it need not be kept any more
 }
 
-// Whoever comes and leaves, and however long things are kept, there is one thing by a key
-// for as long as somebody uses it or it is to be kept, and not longer.
+// Whoever comes and leaves, and however long things are kept, there is one thing
+// by a key for as long as somebody uses it or it is to be kept, and not longer.
 func TestARegistryForgetsWhatNobodyUses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(100) {

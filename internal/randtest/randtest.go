@@ -15,10 +15,12 @@ import (
 // walks is how many there are in a test.
 const walks = 300
 
-// SeedEnv names the variable that repeats a run: what Seed has given is to be said with it.
+// SeedEnv names the variable that repeats a run: what Seed has given is to be said
+// with it.
 const SeedEnv = "REDLATCH_RANDOM_SEED"
 
-// Seed returns what chance is to begin with: a number that SeedEnv gives, or another one each time.
+// Seed returns what chance is to begin with: a number that SeedEnv gives, or
+// another one each time.
 func Seed() (uint64, error) {
 	text := os.Getenv(SeedEnv)
 	if text == "" {
@@ -31,7 +33,8 @@ func Seed() (uint64, error) {
 	return seed, nil
 }
 
-// A Rand draws what a walk does: with the same seed, the same walk always the same.
+// A Rand draws what a walk does: with the same seed, the same walk always the
+// same.
 type Rand struct {
 	*rand.Rand
 
@@ -39,8 +42,9 @@ type Rand struct {
 	steps int
 }
 
-// Run calls f for walk after walk, each with other random numbers and longer than those before it, and ends with the
-// first that fails: so what fails is short. The name of its subtest is its number.
+// Run calls f for walk after walk, each with other random numbers and longer than
+// those before it, and ends with the first that fails: so what fails is short. The
+// name of its subtest is its number.
 func Run(t *testing.T, f func(t *testing.T, r *Rand)) {
 	t.Helper()
 	seed, err := Seed()
@@ -66,7 +70,8 @@ func Run(t *testing.T, f func(t *testing.T, r *Rand)) {
 // Between draws a number from low to high, both included.
 func (r *Rand) Between(low, high int) int { return low + r.IntN(high-low+1) }
 
-// Duration draws a duration from low to high, both included, and one that is near to low as often as one that is far.
+// Duration draws a duration from low to high, both included, and one that is near
+// to low as often as one that is far.
 func (r *Rand) Duration(low, high time.Duration) time.Duration {
 	return low + time.Duration(r.Uint64()>>r.IntN(64)%uint64(high-low+1))
 }
@@ -74,8 +79,9 @@ func (r *Rand) Duration(low, high time.Duration) time.Duration {
 // Bool draws true as often as false.
 func (r *Rand) Bool() bool { return r.IntN(2) == 0 }
 
-// Steps does the steps of a walk. Each is one of the actions, which does nothing when there is nothing for it to do; check
-// follows on it. A walk that fails says which steps it took.
+// Steps does the steps of a walk. Each is one of the actions, which does nothing
+// when there is nothing for it to do; check follows on it. A walk that fails says
+// which steps it took.
 func (r *Rand) Steps(actions map[string]func(), check func()) {
 	r.t.Helper()
 	var done []string

@@ -23,7 +23,8 @@ type Limiter struct {
 	id     string   // the client's
 }
 
-// New returns the limiter that has this name in Redis, for the client with an id whose callers stand in queues.
+// New returns the limiter that has this name in Redis, for the client with an id
+// whose callers stand in queues.
 func New(queues *ratequeue.Queues, id, key string) Limiter {
 	return Limiter{Key: key, queues: queues, keys: wire.RateKeys(key, id), id: id}
 }
@@ -31,8 +32,8 @@ func New(queues *ratequeue.Queues, id, key string) Limiter {
 // Name returns the limiter's name, as its user gave it.
 func (l *Limiter) Name() string { return l.queues.Server.Name(l.Key) }
 
-// TrySet gives the limiter a rate, unless it has one. How its request fares is noted for others that wait for it, unless
-// asks is nil.
+// TrySet gives the limiter a rate, unless it has one. How its request fares is
+// noted for others that wait for it, unless asks is nil.
 func (l *Limiter) TrySet(ctx context.Context, r inspect.Rate, asks *request.Refusals) (set bool, err error) {
 	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterTrySet, Keys: l.keys, Args: rateArgs(r), Fleeting: true, Refusals: asks})
 	return answer == 1, err
@@ -41,10 +42,12 @@ func (l *Limiter) TrySet(ctx context.Context, r inspect.Rate, asks *request.Refu
 // Set gives the limiter a rate, and it begins anew.
 func (l *Limiter) Set(ctx context.Context, r inspect.Rate) error { return l.replace(ctx, r, "0") }
 
-// Update gives the limiter another rate if it has one, and what was taken still counts.
+// Update gives the limiter another rate if it has one, and what was taken still
+// counts.
 func (l *Limiter) Update(ctx context.Context, r inspect.Rate) error { return l.replace(ctx, r, "1") }
 
-// replace gives the limiter another rate. The script can update and keep apart, as Redisson can.
+// replace gives the limiter another rate. The script can update and keep apart, as
+// Redisson can.
 func (l *Limiter) replace(ctx context.Context, r inspect.Rate, keep string) error {
 	return l.rated(l.change(ctx, request.Count{Script: lua.RateLimiterSet, Keys: l.keys, Args: append(rateArgs(r), keep, keep)}))
 }
@@ -62,8 +65,8 @@ func flag(yes bool) string {
 	return "0"
 }
 
-// Lives says after how many ms the limiter ends; "0": never, but for what clients have taken for themselves. It says
-// whether there is one.
+// Lives says after how many ms the limiter ends; "0": never, but for what clients
+// have taken for themselves. It says whether there is one.
 func (l *Limiter) Lives(ctx context.Context, ms string) (there bool, err error) {
 	keys := l.keys[:5]
 	if ms == "0" {
@@ -83,7 +86,8 @@ func (l *Limiter) Release(ctx context.Context, n int) error {
 	return l.rated(l.change(ctx, request.Count{Script: lua.RateLimiterRelease, Keys: l.keys, Args: []string{strconv.Itoa(n)}}))
 }
 
-// Delete deletes the limiter, but for what other clients have taken for themselves.
+// Delete deletes the limiter, but for what other clients have taken for
+// themselves.
 func (l *Limiter) Delete(ctx context.Context) (deleted bool, err error) {
 	answer, err := l.change(ctx, request.Count{Script: lua.RateLimiterDelete, Keys: l.keys})
 	return answer == 1, err

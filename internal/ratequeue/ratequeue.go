@@ -19,7 +19,8 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A rateQueue is the callers who want permits of one limiter. Its mutex guards what follows the key.
+// A rateQueue is the callers who want permits of one limiter. Its mutex guards
+// what follows the key.
 type rateQueue struct {
 	waitq.Queue[Want]
 
@@ -42,8 +43,9 @@ type Want struct {
 	Site  callsite.Site
 }
 
-// A SetUp gives a limiter that has no rate the one that a caller has brought, unless it has one by now. It is nil for
-// those who have brought none. Its requests are noted for all that wait for them.
+// A SetUp gives a limiter that has no rate the one that a caller has brought,
+// unless it has one by now. It is nil for those who have brought none. Its
+// requests are noted for all that wait for them.
 type SetUp func(asks *request.Refusals) error
 
 // mostAsked is for how many callers one request asks.
@@ -77,8 +79,8 @@ func (*BusyError) Error() string { return "not enough permits" }
 // New returns the queues of a client.
 func New(o Options) *Queues { return &Queues{Options: o} }
 
-// Take lines up for permits of a limiter with these keys, until a time if that is not
-// zero.
+// Take lines up for permits of a limiter with these keys, until a time if that is
+// not zero.
 func (qs *Queues) Take(ctx context.Context, key string, keys []string, want Want, until time.Time) error {
 	q := qs.all.Get(key, func() *rateQueue {
 		q := &rateQueue{qs: qs, key: key}
@@ -105,8 +107,8 @@ func (qs *Queues) Changed(key string) {
 	}
 }
 
-// Claims tells what callers of this client wait for, each as it is when it is looked at. Those who
-// only try do not wait. No mutex is locked while yield runs.
+// Claims tells what callers of this client wait for, each as it is when it is
+// looked at. Those who only try do not wait. No mutex is locked while yield runs.
 func (qs *Queues) Claims(yield claim.Yield) {
 	var list claim.List
 	for _, q := range qs.all.All() {
@@ -150,8 +152,9 @@ func (q *rateQueue) leave(w *waiter, end error) error {
 	return err
 }
 
-// noRate gives the limiter the rate that a caller has brought. If nobody has, or that does not help, it tells those that
-// there is none who had come when the server was asked: the others may know better.
+// noRate gives the limiter the rate that a caller has brought. If nobody has, or
+// that does not help, it tells those that there is none who had come when the
+// server was asked: the others may know better.
 func (q *rateQueue) noRate() {
 	q.Lock()
 	defer q.Unlock()
@@ -166,8 +169,9 @@ func (q *rateQueue) noRate() {
 	}
 }
 
-// setUpLocked gives the limiter the rate that the first one has brought who has brought any, and says whether there is
-// a point in asking again. The queue is not locked meanwhile.
+// setUpLocked gives the limiter the rate that the first one has brought who has
+// brought any, and says whether there is a point in asking again. The queue is not
+// locked meanwhile.
 func (q *rateQueue) setUpLocked() bool {
 	for w := q.bringerLocked(); w != nil && !q.setUp; w = q.bringerLocked() {
 		q.Unlock()
@@ -190,7 +194,8 @@ func (q *rateQueue) setUpLocked() bool {
 	return false
 }
 
-// bringerLocked returns the first in line who has brought a rate; nil if nobody has.
+// bringerLocked returns the first in line who has brought a rate; nil if nobody
+// has.
 func (q *rateQueue) bringerLocked() *waiter {
 	for w := range q.Line.All() {
 		if w.Want.SetUp != nil {
@@ -208,8 +213,9 @@ func (q *rateQueue) busyLocked(cause error) error {
 	return &BusyError{After: after, Cause: cause}
 }
 
-// inVainLocked says whether w wants as many permits as the first in line, and waits less long than there are too few for
-// that one. A caller that wants fewer may have them as soon as the first one leaves.
+// inVainLocked says whether w wants as many permits as the first in line, and
+// waits less long than there are too few for that one. A caller that wants fewer
+// may have them as soon as the first one leaves.
 func (q *rateQueue) inVainLocked(w, first *waiter) bool {
 	return !w.Until.IsZero() && w.Until.Before(q.retry) && w.Want.N >= first.Want.N
 }
@@ -276,7 +282,8 @@ func recordID() string {
 	return string(id[:])
 }
 
-// answered does what is to be done with the server's answer to a request that was sent then.
+// answered does what is to be done with the server's answer to a request that was
+// sent then.
 func (q *rateQueue) answered(reply driver.Reply, sent time.Time, id string, first []*waiter) (pause time.Duration) {
 	r := reply.List
 	if len(r) != 2 || r[0].Kind != driver.ReplyInt || r[1].Kind != driver.ReplyInt || r[0].Int > int64(len(first)) {
@@ -298,8 +305,8 @@ func (q *rateQueue) answered(reply driver.Reply, sent time.Time, id string, firs
 	return 0
 }
 
-// giveBack gives back what nobody wants any more of the permits of a record. Those in line wait for that only while an
-// attempt may last: the server may be silent.
+// giveBack gives back what nobody wants any more of the permits of a record. Those
+// in line wait for that only while an attempt may last: the server may be silent.
 func (q *rateQueue) giveBack(id string, given, back int) {
 	server := q.qs.Server
 	call := request.Call{
@@ -328,8 +335,9 @@ func (q *rateQueue) given(first []*waiter, rate int) (given, back int) {
 	return given, back
 }
 
-// refused tells those who do not wait, or not for long enough, or for what will never come. d is from when the server ran a
-// request that was sent then: counted from its reply, waits were refused that are long enough.
+// refused tells those who do not wait, or not for long enough, or for what will
+// never come. d is from when the server ran a request that was sent then: counted
+// from its reply, waits were refused that are long enough.
 func (q *rateQueue) refused(first []*waiter, sent time.Time, d time.Duration, rate int) (pause time.Duration) {
 	q.Lock()
 	defer q.Unlock()
@@ -355,8 +363,9 @@ func (q *rateQueue) refused(first []*waiter, sent time.Time, d time.Duration, ra
 	return min(pause, request.Jittered(request.LongestPause))
 }
 
-// learntLocked notes the rate, and sends the callers away that want more. A caller that has come since the server was asked
-// may know of a higher rate: it stays, and is no reason to believe in this one.
+// learntLocked notes the rate, and sends the callers away that want more. A caller
+// that has come since the server was asked may know of a higher rate: it stays,
+// and is no reason to believe in this one.
 func (q *rateQueue) learntLocked(rate int) {
 	q.setUp = false
 	if q.rate == rate && rate > 0 { // 0 says that it is not known, and with less nobody may stay

@@ -2,8 +2,8 @@ package renew
 
 import "time"
 
-// An alarm is a timer that can only be set to an earlier time until it has rung. Its
-// owner's mutex guards it.
+// An alarm is a timer that can only be set to an earlier time until it has rung.
+// Its owner's mutex guards it.
 type alarm struct {
 	*time.Timer
 

@@ -55,8 +55,8 @@ func TestOneKindGroupAndNodeInABatch(t *testing.T) {
 	})
 }
 
-// A server that refuses to be asked about several groups at once costs no lease, and is asked so no more, also about what has
-// been waiting.
+// A server that refuses to be asked about several groups at once costs no lease,
+// and is asked so no more, also about what has been waiting.
 func TestLeasesGoApartAtOnce(t *testing.T) {
 	play(t, func(s *stage) {
 		s.clock = NewClock(func(f func()) { go f() }, nil)
@@ -228,8 +228,8 @@ func TestGroupsArePipelined(t *testing.T) {
 	})
 }
 
-// Leases of one sort that were taken one after the other are soon renewed together,
-// a batch at a time, each no later than a third after the last time.
+// Leases of one sort that were taken one after the other are soon renewed
+// together, a batch at a time, each no later than a third after the last time.
 func TestRenewalsMeet(t *testing.T) {
 	play(t, func(s *stage) {
 		const n = MaxBatch + 20
@@ -269,8 +269,8 @@ func TestRenewalsMeet(t *testing.T) {
 	})
 }
 
-// A lease that has not rested half of its time does not go along with one that is due, and in a large sort nor does one
-// that has only just rested half.
+// A lease that has not rested half of its time does not go along with one that is
+// due, and in a large sort nor does one that has only just rested half.
 func TestWhoHasRestedLittleIsNotTakenAlong(t *testing.T) {
 	small, large := [2][]time.Duration{at(10 * time.Second), nil}, [2][]time.Duration{at(15 * time.Second), at(15 * time.Second)}
 	for n, want := range map[int][2][]time.Duration{10: small, MaxBatch: small, MaxBatch + 1: large} {
@@ -291,7 +291,8 @@ func TestWhoHasRestedLittleIsNotTakenAlong(t *testing.T) {
 	}
 }
 
-// When the lease is gone for which the clock wanted to look, it looks again for the first of the others, and not before.
+// When the lease is gone for which the clock wanted to look, it looks again for
+// the first of the others, and not before.
 func TestTheNextOfABunchIsLookedFor(t *testing.T) {
 	play(t, func(s *stage) {
 		gone := s.addOne(lease, true)
@@ -320,8 +321,8 @@ func TestTheNextOfABunchIsLookedFor(t *testing.T) {
 	})
 }
 
-// Those of a large sort that come and go all the time do not have the others renewed
-// with each half of them.
+// Those of a large sort that come and go all the time do not have the others
+// renewed with each half of them.
 func TestLatecomersDoNotHurryTheRest(t *testing.T) {
 	play(t, func(s *stage) {
 		ls := s.add(2*MaxBatch, lease, true)

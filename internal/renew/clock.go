@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// soon is after how long the clock renews a lease that is shorter than it is to be. It
-// does not do so at once, because many leases are over by then.
+// soon is after how long the clock renews a lease that is shorter than it is to
+// be. It does not do so at once, because many leases are over by then.
 const soon = 100 * time.Millisecond
 
-// pause is the least time between two looks through a bunch, and between two kicks of a
-// node: in an outage each failure may be a break.
+// pause is the least time between two looks through a bunch, and between two kicks
+// of a node: in an outage each failure may be a break.
 const pause = 50 * time.Millisecond
 
 // A Clock renews leases and ends them. Its methods are safe for concurrent
@@ -31,8 +31,8 @@ type Clock struct {
 	closed  bool
 }
 
-// A bunch is leases that one request can ask about. The clock looks through it when one
-// of them may have rested long enough.
+// A bunch is leases that one request can ask about. The clock looks through it
+// when one of them may have rested long enough.
 type bunch struct {
 	sort
 	alarm
@@ -61,10 +61,10 @@ func NewClock(spawn func(func()), glance func()) *Clock {
 }
 
 // Add starts to watch l, whose window must have been confirmed; renewing says
-// whether it is also to be renewed. It returns false if the clock is closed:
-// then the clock does not watch l, and tells its holder nothing. A caller that knows
-// that a lease can be trusted may add it again after its end. A caller that confirms
-// the window of a lease need not tell the clock.
+// whether it is also to be renewed. It returns false if the clock is closed: then
+// the clock does not watch l, and tells its holder nothing. A caller that knows
+// that a lease can be trusted may add it again after its end. A caller that
+// confirms the window of a lease need not tell the clock.
 func (c *Clock) Add(l *Lease, renewing bool) bool {
 	now, added := c.ends.add(l)
 	if !added {
@@ -87,8 +87,8 @@ func (c *Clock) Add(l *Lease, renewing bool) bool {
 	return true
 }
 
-// SetRenewing starts the renewal of l, each time for length, or stops it. Another length holds from
-// the next renewal on.
+// SetRenewing starts the renewal of l, each time for length, or stops it. Another
+// length holds from the next renewal on.
 func (c *Clock) SetRenewing(l *Lease, renewing bool, length time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,8 +113,8 @@ func (c *Clock) Remove(l *Lease) {
 	l.leave()
 }
 
-// Check makes l due at once, because the caller has reason to doubt it. A lease that
-// is not to be renewed is only asked about.
+// Check makes l due at once, because the caller has reason to doubt it. A lease
+// that is not to be renewed is only asked about.
 func (c *Clock) Check(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +123,8 @@ func (c *Clock) Check(l *Lease) {
 }
 
 // Kick does what Check does for every lease of a node, or of all nodes if name is
-// empty. It leaves out a lease whose last renewal has failed: the clock asks about that
-// one soon anyway, unless there is another node to ask.
+// empty. It leaves out a lease whose last renewal has failed: the clock asks about
+// that one soon anyway, unless there is another node to ask.
 func (c *Clock) Kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,8 +137,8 @@ func (c *Clock) Kick(name string) {
 	time.AfterFunc(rest, func() { c.rouse(func(s sort) bool { return name == "" || name == s.node.name }, true) })
 }
 
-// Apart has leases of different groups asked about with requests of their own from now on, also those that wait to be
-// asked about already.
+// Apart has leases of different groups asked about with requests of their own from
+// now on, also those that wait to be asked about already.
 func (c *Clock) Apart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,9 +166,9 @@ func (c *Clock) Apart() {
 	}
 }
 
-// Answered says that the server of a node has answered some other request. The clock now
-// asks again what that server did not answer. If there is nothing of the kind, Answered
-// costs next to nothing.
+// Answered says that the server of a node has answered some other request. The
+// clock now asks again what that server did not answer. If there is nothing of the
+// kind, Answered costs next to nothing.
 func (c *Clock) Answered(name string) {
 	if c.silent.Load() == 0 {
 		return
@@ -200,7 +200,8 @@ func (c *Clock) Close() []Holder {
 	return c.ends.close()
 }
 
-// joinLocked puts l into the bunch of those that one request can ask about together.
+// joinLocked puts l into the bunch of those that one request can ask about
+// together.
 func (c *Clock) joinLocked(l *Lease, ln *node) {
 	k := sort{l.Kind, 0, ln, l.retry > 0}
 	if c.apart {
@@ -244,8 +245,8 @@ func (c *Clock) planLocked(l *Lease, now time.Time) {
 
 func anyBunch(sort) bool { return true }
 
-// rouse looks through the leases of some bunches, one bunch after the other. If all bunches
-// rang at once, a holder would wait for the mutex behind them.
+// rouse looks through the leases of some bunches, one bunch after the other. If
+// all bunches rang at once, a holder would wait for the mutex behind them.
 func (c *Clock) rouse(some func(sort) bool, kicked bool) {
 	var all []*bunch
 	c.mu.Lock()
@@ -261,10 +262,11 @@ func (c *Clock) rouse(some func(sort) bool, kicked bool) {
 	}
 }
 
-// look sends what is due of b. If that is a renewal, it takes along the leases that are
-// in the second half of their rest. So the leases of a hash slot, whenever they were
-// taken, are soon renewed together. If b has more leases than a batch, look leaves out
-// those that have only just rested half: otherwise there would always be some to take along.
+// look sends what is due of b. If that is a renewal, it takes along the leases
+// that are in the second half of their rest. So the leases of a hash slot,
+// whenever they were taken, are soon renewed together. If b has more leases than a
+// batch, look leaves out those that have only just rested half: otherwise there
+// would always be some to take along.
 func (c *Clock) look(b *bunch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,8 +317,9 @@ func (c *Clock) look(b *bunch) {
 	}
 }
 
-// breatheLocked lets others have the mutex: a holder may be waiting for it. A goroutine
-// that only unlocks a mutex has it again before the one that was woken runs.
+// breatheLocked lets others have the mutex: a holder may be waiting for it. A
+// goroutine that only unlocks a mutex has it again before the one that was woken
+// runs.
 func (c *Clock) breatheLocked() {
 	c.mu.Unlock()
 	runtime.Gosched()

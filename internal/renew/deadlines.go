@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// maxSleep is the longest time between two looks at the wall clock, which may be ahead of
-// the timers after the machine has slept.
+// maxSleep is the longest time between two looks at the wall clock, which may be
+// ahead of the timers after the machine has slept.
 const maxSleep = time.Second
 
-// slept is how far the wall clock may run ahead of the timers between two looks. If it
-// ran further, the deadlines look at every lease. It is well below any Margin.
+// slept is how far the wall clock may run ahead of the timers between two looks.
+// If it ran further, the deadlines look at every lease. It is well below any
+// Margin.
 const slept = 5 * time.Millisecond
 
-// someAtOnce is how many leases are looked at before others may have the mutex, and
-// how many holders are told before the next are looked for.
+// someAtOnce is how many leases are looked at before others may have the mutex,
+// and how many holders are told before the next are looked for.
 const someAtOnce = 256
 
-// deadlines tell holders that their windows are over, and do nothing else. No goroutine
-// has the mutex while it renews, confirms or tells. A confirmation only moves the window;
-// the deadlines look at it when it would have been over.
+// deadlines tell holders that their windows are over, and do nothing else. No
+// goroutine has the mutex while it renews, confirms or tells. A confirmation only
+// moves the window; the deadlines look at it when it would have been over.
 type deadlines struct {
 	woke   func() // called when the machine has slept
 	glance func() // called after each look; may be nil
@@ -32,7 +33,8 @@ type deadlines struct {
 	closed bool
 }
 
-// add looks at l when its window is over, and returns when that was decided. It returns false if it never will.
+// add looks at l when its window is over, and returns when that was decided. It
+// returns false if it never will.
 func (d *deadlines) add(l *Lease) (now time.Time, added bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -143,7 +143,8 @@ func TestCheckOfAFixedLeaseOnlyAsks(t *testing.T) {
 	})
 }
 
-// To be asked about is not to be renewed: the renewal that begins then is due when it would have been.
+// To be asked about is not to be renewed: the renewal that begins then is due when
+// it would have been.
 func TestACheckDoesNotPutOffTheRenewal(t *testing.T) {
 	play(t, func(s *stage) {
 		l := s.addOne(lease, false)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Due returns how many leases are due for a renewal, or are tried again, and the highest lag of them.
+// Due returns how many leases are due for a renewal, or are tried again, and the
+// highest lag of them.
 func (c *Clock) Due() (n int, lag float64) {
 	c.each(func(l *Lease, now time.Time) {
 		if l.unconfirmed(now) {
@@ -18,8 +19,9 @@ func (c *Clock) Due() (n int, lag float64) {
 	return n, lag
 }
 
-// Late returns an error if leases should have been renewed long ago: half of their time has passed since the last
-// confirmed request, and a renewal is sent after a third.
+// Late returns an error if leases should have been renewed long ago: half of their
+// time has passed since the last confirmed request, and a renewal is sent after a
+// third.
 func (c *Clock) Late() error {
 	var n int
 	var oldest time.Duration
@@ -35,7 +37,8 @@ func (c *Clock) Late() error {
 	return fmt.Errorf("redlatch: renewals are late: of %d holds and permits, one was confirmed %v ago", n, oldest.Round(time.Millisecond))
 }
 
-// each calls f for all leases, and keeps nobody waiting for longer than a few take.
+// each calls f for all leases, and keeps nobody waiting for longer than a few
+// take.
 func (c *Clock) each(f func(l *Lease, now time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,14 +53,16 @@ func (c *Clock) each(f func(l *Lease, now time.Time)) {
 	}
 }
 
-// lag returns how much of its time has passed since the last confirmed request, of a lease that is not over: at 1 it is.
-// Its Length would not do as a measure: what the window rests on may be longer or shorter.
+// lag returns how much of its time has passed since the last confirmed request, of
+// a lease that is not over: at 1 it is. Its Length would not do as a measure: what
+// the window rests on may be longer or shorter.
 func (l *Lease) lag(now time.Time) float64 {
 	passed := Elapsed(l.Confirmed(), now)
 	return float64(passed) / float64(passed+l.Left(now))
 }
 
-// unconfirmed says whether a renewal of the lease is in flight or has failed, and it is trusted all the same.
+// unconfirmed says whether a renewal of the lease is in flight or has failed, and
+// it is trusted all the same.
 func (l *Lease) unconfirmed(now time.Time) bool {
 	return l.renewing && (l.due || l.retry > 0) && !l.over(now)
 }

@@ -14,7 +14,8 @@ func (s *stage) wantDue(n int, lag float64) {
 	}
 }
 
-// A lease is due from when its renewal is sent until that is confirmed, or nobody trusts it.
+// A lease is due from when its renewal is sent until that is confirmed, or nobody
+// trusts it.
 func TestDue(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = time.Second
@@ -40,8 +41,8 @@ func TestDue(t *testing.T) {
 
 func ratio(passed, of time.Duration) float64 { return float64(passed) / float64(of) }
 
-// Each lease is measured by itself: a lease of ten minutes that was confirmed 200 s ago is well, and one of ten seconds
-// that was confirmed 9 s ago is nearly lost.
+// Each lease is measured by itself: a lease of ten minutes that was confirmed 200
+// s ago is well, and one of ten seconds that was confirmed 9 s ago is nearly lost.
 func TestLagIsMeasuredByEachLeasesOwnTime(t *testing.T) {
 	play(t, func(s *stage) {
 		s.answers(Failed)
@@ -64,7 +65,8 @@ func TestLagIsMeasuredByEachLeasesOwnTime(t *testing.T) {
 	})
 }
 
-// A request that was confirmed for more or less than the next renewal asks for decides when the lease is lost.
+// A request that was confirmed for more or less than the next renewal asks for
+// decides when the lease is lost.
 func TestLagIsMeasuredByWhatWasConfirmed(t *testing.T) {
 	for _, x := range []struct{ confirmed, next, wait time.Duration }{
 		{lease, time.Hour, 25 * time.Second},

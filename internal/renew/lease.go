@@ -21,8 +21,8 @@ const (
 
 // A Kind knows how leases of one kind are renewed.
 type Kind struct {
-	// Renew asks the server to extend every lease of the batch and sets each
-	// Lease's Result; Lease.Fail does that, and keeps why. It may block for as long as one
+	// Renew asks the server to extend every lease of the batch and sets each Lease's
+	// Result; Lease.Fail does that, and keeps why. It may block for as long as one
 	// request may take.
 	Renew func(batch []*Lease)
 }
@@ -103,7 +103,8 @@ func (l *Lease) over(now time.Time) bool {
 	return l.Left(now) <= 0 || (!l.Until.IsZero() && !now.Before(l.Until))
 }
 
-// Trusted returns until when the lease can be trusted if no clock is stepped until then, and nothing is confirmed.
+// Trusted returns until when the lease can be trusted if no clock is stepped until
+// then, and nothing is confirmed.
 func (l *Lease) Trusted() time.Time {
 	end := l.End()
 	if !l.Until.IsZero() && l.Until.Before(end) {
@@ -121,10 +122,11 @@ func (l *Lease) ends(now time.Time) time.Time {
 	return at
 }
 
-// rest returns for how long the clock has nothing to do with l, and for how much of
-// that l may go along with others, which is half of the rest between two renewals. A
-// lease that is over is only to be forgotten, if its holder has not removed it. That is
-// not urgent: otherwise the clock would look through the whole bunch at each end of a lease.
+// rest returns for how long the clock has nothing to do with l, and for how much
+// of that l may go along with others, which is half of the rest between two
+// renewals. A lease that is over is only to be forgotten, if its holder has not
+// removed it. That is not urgent: otherwise the clock would look through the whole
+// bunch at each end of a lease.
 func (l *Lease) rest(now time.Time) (left, slack time.Duration) {
 	left = l.ends(now).Sub(now) + afterlife
 	switch {

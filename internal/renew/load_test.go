@@ -187,8 +187,8 @@ func (s *stage) alarm() *alarm {
 	return nil
 }
 
-// There is nothing to renew of leases that end one after the other: their ends do not
-// have all that they share a bunch with looked through each time.
+// There is nothing to renew of leases that end one after the other: their ends do
+// not have all that they share a bunch with looked through each time.
 func TestEndsHaveNobodyLookedThrough(t *testing.T) {
 	play(t, func(s *stage) {
 		for i := range 200 {
@@ -216,8 +216,8 @@ func TestEndsHaveNobodyLookedThrough(t *testing.T) {
 	})
 }
 
-// Leases that are to be asked about after a pause, because they are short yet or were
-// not answered, do not have those looked through that rest.
+// Leases that are to be asked about after a pause, because they are short yet or
+// were not answered, do not have those looked through that rest.
 func TestPausesHaveNobodyLookedThroughWhoRests(t *testing.T) {
 	play(t, func(s *stage) {
 		rests := s.addOne(time.Hour, true)

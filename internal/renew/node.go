@@ -2,13 +2,13 @@ package renew
 
 import "time"
 
-// MaxSenders is how many batches of a node are in flight at a time. So many round trips
-// overlap. The other batches wait here, where waiting costs nothing, and not for a
-// connection.
+// MaxSenders is how many batches of a node are in flight at a time. So many round
+// trips overlap. The other batches wait here, where waiting costs nothing, and not
+// for a connection.
 const MaxSenders = 64
 
-// A node is a server, and what is due there. Its senders come one by one: each calls the next one
-// if it leaves something to do. They end when nothing is left.
+// A node is a server, and what is due there. Its senders come one by one: each
+// calls the next one if it leaves something to do. They end when nothing is left.
 type node struct {
 	name    string
 	senders int
@@ -140,8 +140,8 @@ func (c *Clock) settle(name string, batch []*Lease, sent time.Time) {
 	}
 }
 
-// answeredLocked ends the pauses of a node that has been silent. A node on which the server
-// only refused one lease, and answered others, was not.
+// answeredLocked ends the pauses of a node that has been silent. A node on which
+// the server only refused one lease, and answered others, was not.
 func (c *Clock) answeredLocked(name string, now time.Time) {
 	ln := c.nodes[name]
 	if ln == nil || ln.quiet.IsZero() {

@@ -90,7 +90,8 @@ func TestSilencesAreCounted(t *testing.T) {
 	})
 }
 
-// Whose renewal was not answered after it was removed has made no node silent: nobody waits for it.
+// Whose renewal was not answered after it was removed has made no node silent:
+// nobody waits for it.
 func TestNobodyWaitsForOneThatWasRemoved(t *testing.T) {
 	play(t, func(s *stage) {
 		s.travel = time.Second
@@ -133,8 +134,8 @@ func TestOneWithoutAnswerAmongMany(t *testing.T) {
 	})
 }
 
-// A lease that has moved to another node is asked about there, and not only when the
-// pause is over that the old one was given.
+// A lease that has moved to another node is asked about there, and not only when
+// the pause is over that the old one was given.
 func TestKickOfOneThatHasMoved(t *testing.T) {
 	play(t, func(s *stage) {
 		s.silentUntil(20 * time.Second)
@@ -197,8 +198,8 @@ func TestKicksAreCollected(t *testing.T) {
 	})
 }
 
-// A break while another is yet to be followed up is followed up with it, for whoever
-// has come since.
+// A break while another is yet to be followed up is followed up with it, for
+// whoever has come since.
 func TestAKickThatJoinsAnotherIsForAll(t *testing.T) {
 	play(t, func(s *stage) {
 		s.addOne(lease, true)
@@ -215,8 +216,9 @@ func TestAKickThatJoinsAnotherIsForAll(t *testing.T) {
 	})
 }
 
-// A client may have a million leases that rest. To look at each of them at every end of a silence would take longer than
-// a renewal, and renewals would wait for it.
+// A client may have a million leases that rest. To look at each of them at every
+// end of a silence would take longer than a renewal, and renewals would wait for
+// it.
 func TestTheEndOfASilenceIsOnlyForThoseThatFailed(t *testing.T) {
 	play(t, func(s *stage) {
 		fails := s.lease(lease)

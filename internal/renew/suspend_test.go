@@ -136,7 +136,8 @@ func TestALeaseThatIsTakenAfterASuspendDoesNotHideIt(t *testing.T) {
 	s.wantExpired(kept, 0)
 }
 
-// A wall clock that is set back, or slewed a little, ends and renews nothing, and has nobody looked at.
+// A wall clock that is set back, or slewed a little, ends and renews nothing, and
+// has nobody looked at.
 func TestWallClockThatIsOnlySlewed(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, 2 * time.Millisecond} {
 		s := newSleeper(t)

@@ -74,8 +74,8 @@ func (w *Window) End() time.Time {
 	return w.sent.Add(w.trust)
 }
 
-// Granted returns for how long the confirmed request has the lease on which the window
-// rests.
+// Granted returns for how long the confirmed request has the lease on which the
+// window rests.
 func (w *Window) Granted() time.Duration {
 	_, lease := w.rests()
 	return lease

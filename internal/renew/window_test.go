@@ -131,8 +131,9 @@ func TestWindowEndsByTheWallClock(t *testing.T) {
 	}
 }
 
-// A renewal after a suspend may be for less than what the window rests on, such as a long Lease nested in a hold of the
-// watchdog's. It counts, though by the monotonic clock, which stood still, the old window would last longer.
+// A renewal after a suspend may be for less than what the window rests on, such as
+// a long Lease nested in a hold of the watchdog's. It counts, though by the
+// monotonic clock, which stood still, the old window would last longer.
 func TestARenewalAfterASuspendCounts(t *testing.T) {
 	now := time.Now()
 	var w Window
@@ -150,7 +151,8 @@ func TestARenewalAfterASuspendCounts(t *testing.T) {
 	}
 }
 
-// Whoever asks after a suspend until when a hold can be trusted is not told the time that the monotonic clock missed.
+// Whoever asks after a suspend until when a hold can be trusted is not told the
+// time that the monotonic clock missed.
 func TestTheEndOfAWindowKnowsOfASuspend(t *testing.T) {
 	now := time.Now()
 	var w Window

@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/invalid"
 )
 
-// A Policy says how many replicas have to acknowledge something. The values are those of the root
-// package.
+// A Policy says how many replicas have to acknowledge something. The values are
+// those of the root package.
 type Policy uint8
 
 // The policies.
@@ -82,8 +82,9 @@ func (k *Acks) timeout(ctx context.Context, call *Call) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// run sends a request about a key, waits for replicas, and returns why too few of them have
-// acknowledged it. It does not know whether the request has changed anything.
+// run sends a request about a key, waits for replicas, and returns why too few of
+// them have acknowledged it. It does not know whether the request has changed
+// anything.
 func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout time.Duration) error {
 	key, known := r.Keys[0], k.knowledge()
 	n, err := k.want(ctx, known, key)
@@ -114,7 +115,8 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout
 		k.note(known, key, replicas{never: true})
 		return nil
 	}
-	// A server that does not answer now may have had replicas, and may no longer be the primary.
+	// A server that does not answer now may have had replicas, and may no longer be
+	// the primary.
 	if left, err := k.ask(ctx, known, key); err == nil && left == 0 {
 		return nil // they have gone
 	}
@@ -202,8 +204,8 @@ func (k *Acks) pointless(key string) bool {
 	return r.never || (r.none && !r.old())
 }
 
-// knowledge returns what is known until the next break. What is learned later of the
-// servers of before goes nowhere.
+// knowledge returns what is known until the next break. What is learned later of
+// the servers of before goes nowhere.
 func (k *Acks) knowledge() map[string]replicas {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -217,8 +219,8 @@ func (k *Acks) note(known map[string]replicas, key string, r replicas) {
 	known[k.server.Driver.Node(key)] = r
 }
 
-// Forget is for a break: another server may be the node's primary now, or if node is
-// empty everybody's.
+// Forget is for a break: another server may be the node's primary now, or if node
+// is empty everybody's.
 func (k *Acks) Forget(node string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -17,11 +17,12 @@ var ErrBusy = errors.New("redlatch: lock is held by another owner")
 // ErrNotAcknowledged says that too few replicas acknowledged what was written.
 var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
 
-// ErrCounted says that a call has counted a latch down, and failed behind that: the same call would do it twice.
+// ErrCounted says that a call has counted a latch down, and failed behind that:
+// the same call would do it twice.
 var ErrCounted = errors.New("redlatch: counted down, but not waited to the end")
 
-// GaveUp says whether err is the end of a caller's waiting, and returns the error of
-// its context if it was that.
+// GaveUp says whether err is the end of a caller's waiting, and returns the error
+// of its context if it was that.
 func GaveUp(err error) (ended bool, cause error) {
 	if e, ok := err.(*endedError); ok { //nolint:errorlint // of the call itself
 		return true, e.error
@@ -49,7 +50,8 @@ func First(r driver.Reply) driver.Reply {
 	return r.List[0]
 }
 
-// Number reads the number that is stored under a key, 0 if there is none. A text that is no number is of another type.
+// Number reads the number that is stored under a key, 0 if there is none. A text
+// that is no number is of another type.
 func Number(r driver.Reply, key, what string) (int, error) {
 	if r.Kind == driver.ReplyNil {
 		return 0, nil

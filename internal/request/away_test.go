@@ -11,7 +11,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// direct is a driver to which callers go themselves, and that returns when its time is over.
+// direct is a driver to which callers go themselves, and that returns when its
+// time is over.
 func direct() *echo {
 	e := newEcho()
 	e.traits.Direct = true
@@ -78,8 +79,9 @@ func TestACallerGoesToTheDriverWhileTheNodeIsPrompt(t *testing.T) {
 	})
 }
 
-// Those who are in the driver when a node falls silent cannot be let go before the driver is. All others can: also those that
-// come when it has been silent for a moment, whether or not their contexts have said when they will end.
+// Those who are in the driver when a node falls silent cannot be let go before the
+// driver is. All others can: also those that come when it has been silent for a
+// moment, whether or not their contexts have said when they will end.
 func TestOnlyThoseInTheDriverAreLateWhenANodeFallsSilent(t *testing.T) {
 	e := direct()
 	e.hung = func(key string) bool { return key == "hung" }
@@ -122,8 +124,9 @@ func TestOnlyThoseInTheDriverAreLateWhenANodeFallsSilent(t *testing.T) {
 	})
 }
 
-// A driver that can be left drops the answer, so that the request is sent once more, and what the first one may have made is an orphan.
-// Where one caller leaves others will: a worker sends for them, once.
+// A driver that can be left drops the answer, so that the request is sent once
+// more, and what the first one may have made is an orphan. Where one caller leaves
+// others will: a worker sends for them, once.
 func TestWhereCallersLeaveRequestsAreNotSentTwice(t *testing.T) {
 	e := newEcho()
 	e.traits.Interruptible = true
@@ -154,7 +157,8 @@ func TestWhereCallersLeaveRequestsAreNotSentTwice(t *testing.T) {
 	})
 }
 
-// What a driver says that does not end with its caller is how the attempt has ended.
+// What a driver says that does not end with its caller is how the attempt has
+// ended.
 func TestADriverThatFailsWhenItsCallerHasLeftIsBelieved(t *testing.T) {
 	e := direct()
 	e.hung = func(key string) bool { return key == "hung" }

@@ -45,10 +45,11 @@ type Course struct {
 }
 
 // Uncertain says whether the script may have written, or may do so yet, though it
-// has failed with err: its outcome is unknown, or the server has refused one of its
-// commands. Of a script whose keys have another type nothing was done: it looks
-// before it writes. Nor of one that the user may not run or give these keys: that is
-// NOPERM, and ERR for a command inside of it. Nor of one whose keys are elsewhere.
+// has failed with err: its outcome is unknown, or the server has refused one of
+// its commands. Of a script whose keys have another type nothing was done: it
+// looks before it writes. Nor of one that the user may not run or give these keys:
+// that is NOPERM, and ERR for a command inside of it. Nor of one whose keys are
+// elsewhere.
 func (call *Call) Uncertain(err error) bool {
 	if call.Unknown || err == nil {
 		return call.Unknown
@@ -122,8 +123,8 @@ func (call *Call) Send(ctx context.Context) (driver.Reply, error) {
 	}
 }
 
-// failed notes that the latest attempt has failed, and what is said of that. It returns until when the call goes on, or why
-// it does not.
+// failed notes that the latest attempt has failed, and what is said of that. It
+// returns until when the call goes on, or why it does not.
 func (call *Call) failed(ctx context.Context, err, says error, since time.Time) (end time.Time, final error) {
 	re := driver.Failure(err)
 	call.Unknown = call.Unknown || re.Outcome == driver.Unknown
@@ -190,9 +191,9 @@ func (e *OutageError) Unwrap() []error {
 // would look as if the caller's time were over.
 var ErrNoAnswer = errors.New("no answer in time")
 
-// attempt sends the request once. The caller does so itself if that can be, and if few
-// requests are in flight; many go out together. Else a worker does: no driver can be
-// trusted to return in time.
+// attempt sends the request once. The caller does so itself if that can be, and if
+// few requests are in flight; many go out together. Else a worker does: no driver
+// can be trusted to return in time.
 func (call *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	if ctx.Err() != nil {
 		return driver.Reply{}, leftError{ContextError(ctx)}
@@ -244,8 +245,9 @@ func (call *Call) attempt(ctx context.Context) (driver.Reply, error) {
 	return driver.Reply{}, leftError{end}
 }
 
-// inCaller says whether the caller may be in the driver for as long as that takes. One that may want
-// to leave needs a driver that it can leave. The driver is quick if it returns as soon as an attempt ends.
+// inCaller says whether the caller may be in the driver for as long as that takes.
+// One that may want to leave needs a driver that it can leave. The driver is quick
+// if it returns as soon as an attempt ends.
 func (call *Call) inCaller(leaves, quick bool) bool {
 	traits := &call.Server.Traits
 	if leaves && (call.Single || !traits.Interruptible && !traits.Direct) {
@@ -254,7 +256,8 @@ func (call *Call) inCaller(leaves, quick bool) bool {
 	return quick || call.Patient && call.Until.IsZero() && traits.Timeout <= call.Lease/3
 }
 
-// closed says whether a channel is: a caller that goes to the driver would not hear of that there.
+// closed says whether a channel is: a caller that goes to the driver would not
+// hear of that there.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -264,8 +267,9 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// direct takes the request to the driver. If ctx has ended and there is no answer, the caller
-// leaves, and a worker sends the request once more: the driver drops the first answer.
+// direct takes the request to the driver. If ctx has ended and there is no answer,
+// the caller leaves, and a worker sends the request once more: the driver drops
+// the first answer.
 func (call *Call) direct(ctx context.Context, b *batch) (driver.Reply, error) {
 	call.Short = nil
 	out := b.s
@@ -287,12 +291,14 @@ func (call *Call) direct(ctx context.Context, b *batch) (driver.Reply, error) {
 	return driver.Reply{}, leftError{ContextError(ctx)}
 }
 
-// dropped says whether a driver has dropped the answer, because its caller has left.
+// dropped says whether a driver has dropped the answer, because its caller has
+// left.
 func (call *Call) dropped(ctx context.Context, err error) bool {
 	return call.Server.Traits.Interruptible && ctx.Err() != nil && !answered(err)
 }
 
-// acked says whether replicas are to acknowledge the request, on a connection of its own.
+// acked says whether replicas are to acknowledge the request, on a connection of
+// its own.
 func (call *Call) acked() bool { return call.Acks && !call.Server.Acks.pointless(call.Keys[0]) }
 
 // answer returns how a has ended, and frees it.

@@ -10,11 +10,13 @@ import (
 	"github.com/redlatch/redlatch/internal/lua"
 )
 
-// unsubscribed is for how long a subscription may take, or may be missing, until something is wrong.
+// unsubscribed is for how long a subscription may take, or may be missing, until
+// something is wrong.
 const unsubscribed = LongestAttempt
 
-// Healthy asks a server for an answer, with a script that uses no key and no command, and returns why there was none,
-// or which subscriptions are missing. Without an answer the latter says nothing of the user's rights, and is nil.
+// Healthy asks a server for an answer, with a script that uses no key and no
+// command, and returns why there was none, or which subscriptions are missing.
+// Without an answer the latter says nothing of the user's rights, and is nil.
 func Healthy(ctx context.Context, s *Server) (answer, subscriptions error) {
 	ask := s.Question(lua.LockTTLs, nil)
 	_, answer = ask.Run(ctx)

@@ -10,8 +10,8 @@ import (
 )
 
 // Orphans are ids of owners and permits that a late request may still create in
-// Redis although they are over. Each is released again and again, for longer than any
-// request can be in flight, and until a release of it has been answered.
+// Redis although they are over. Each is released again and again, for longer than
+// any request can be in flight, and until a release of it has been answered.
 type Orphans struct {
 	server *Server
 
@@ -33,9 +33,10 @@ type orphan struct {
 // 120 seconds after its owner or permit has ended.
 var reapSteps = [...]time.Duration{1 * time.Second, 2 * time.Second, 7 * time.Second, 20 * time.Second, 30 * time.Second, 60 * time.Second}
 
-// Add has an id released in a while, and then again and again, by reap, which tells Answered. It begins to
-// count when the id has stayed for a time, unless that is 0. failed is why its release was not answered; nil: it was. One
-// that is to stay is nobody's to wait for: it ends with its TTL.
+// Add has an id released in a while, and then again and again, by reap, which
+// tells Answered. It begins to count when the id has stayed for a time, unless
+// that is 0. failed is why its release was not answered; nil: it was. One that is
+// to stay is nobody's to wait for: it ends with its TTL.
 func (d *Orphans) Add(id string, stays time.Duration, failed error, reap func()) {
 	x := orphan{id: id, reap: reap, stays: time.Now().Add(stays)}
 	if failed != nil && stays <= 0 && !driver.Failure(failed).Permanent() {
@@ -73,7 +74,8 @@ func (d *Orphans) Owed() int {
 	return d.count.Count()
 }
 
-// Settle has those released until there are none. It fails if ctx ends, or the client is closed.
+// Settle has those released until there are none. It fails if ctx ends, or the
+// client is closed.
 func (d *Orphans) Settle(ctx context.Context) error {
 	for d.Owed() > 0 {
 		d.mu.Lock()
@@ -127,7 +129,8 @@ func (d *Orphans) Has(id string) bool {
 	return false
 }
 
-// Close stops the timers and releases every orphan a last time, unless it is to stay.
+// Close stops the timers and releases every orphan a last time, unless it is to
+// stay.
 func (d *Orphans) Close() {
 	d.mu.Lock()
 	d.closed = true

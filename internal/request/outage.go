@@ -6,13 +6,15 @@ import (
 	"time"
 )
 
-// There is one rule for outages. A caller fails when Options.Outage has passed since it came and since the server last
-// owed no answer, whichever is later. A refusal owes an answer, too: the server has no memory, say. Each caller decides
-// that for itself, with Look, and nobody fails for another: whoever asks for several callers asks for as long as there
-// are any.
+// There is one rule for outages. A caller fails when Options.Outage has passed
+// since it came and since the server last owed no answer, whichever is later. A
+// refusal owes an answer, too: the server has no memory, say. Each caller decides
+// that for itself, with Look, and nobody fails for another: whoever asks for
+// several callers asks for as long as there are any.
 
-// Refusals are what has become of the requests that callers send for one another, of whom one at a time asks. The others
-// learn from it that the server gives no answer, or none that helps. Their zero value is none. Nil Refusals note nothing.
+// Refusals are what has become of the requests that callers send for one another,
+// of whom one at a time asks. The others learn from it that the server gives no
+// answer, or none that helps. Their zero value is none. Nil Refusals note nothing.
 type Refusals struct {
 	last atomic.Pointer[failure] // nil: there is none
 	also []*Refusals             // of others that the same request is for
@@ -75,8 +77,10 @@ func (refusals *Refusals) failing() (since time.Time, why error) {
 // soonest is how long a caller waits at least before it looks again.
 const soonest = 10 * time.Millisecond
 
-// Look returns when a caller that came at since has to look again, or why it fails now. The key says which server owes it
-// an answer; if it is empty, refusals alone say whether one is owed. They may be nil, and are of those that ask for the caller.
+// Look returns when a caller that came at since has to look again, or why it fails
+// now. The key says which server owes it an answer; if it is empty, refusals alone
+// say whether one is owed. They may be nil, and are of those that ask for the
+// caller.
 func (s *Server) Look(key string, refusals *Refusals, since, now time.Time) (again time.Time, err error) {
 	from, why := refusals.failing()
 	if key != "" {
@@ -106,8 +110,8 @@ func (s *Server) Look(key string, refusals *Refusals, since, now time.Time) (aga
 	return end, &OutageError{Cause: why}
 }
 
-// silent returns since when the node owes an answer, and why a request has failed meanwhile, if one has. The time is zero
-// if it owes none.
+// silent returns since when the node owes an answer, and why a request has failed
+// meanwhile, if one has. The time is zero if it owes none.
 func (out *sender) silent(now time.Time) (since time.Time, why error) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -117,9 +121,10 @@ func (out *sender) silent(now time.Time) (since time.Time, why error) {
 	return out.asked, out.why
 }
 
-// NoAnswer returns why the server of this key does not answer: the last request of those that ask for the caller has
-// failed, or the last one to that server, or one has been in flight for so long that the server is not just slow. nil: it
-// does, or has not been asked for a while. refusals are as for Look.
+// NoAnswer returns why the server of this key does not answer: the last request of
+// those that ask for the caller has failed, or the last one to that server, or one
+// has been in flight for so long that the server is not just slow. nil: it does,
+// or has not been asked for a while. refusals are as for Look.
 func (s *Server) NoAnswer(key string, refusals *Refusals) error {
 	if why := refusals.Why(); why != nil {
 		return why
@@ -191,7 +196,8 @@ func Wait[T any](ctx context.Context, s *Server, w *Waiting, done <-chan T) (v T
 	}
 }
 
-// Outlasted says that err is the end of an outage for whoever has asked. Those it has asked for see for themselves.
+// Outlasted says that err is the end of an outage for whoever has asked. Those it
+// has asked for see for themselves.
 func Outlasted(err error) bool {
 	_, is := err.(*OutageError) //nolint:errorlint // never wrapped
 	return is

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What counts is when the caller came, and since when an answer is owed: whichever was later.
+// What counts is when the caller came, and since when an answer is owed: whichever
+// was later.
 func TestACallersTimeBeginsWhenItComesOrWhenTheServerFallsSilent(t *testing.T) {
 	s := &Server{Options: Options{Outage: 10 * time.Second, Length: 30 * time.Second}}
 	silent, why := time.Now(), errors.New("no memory")
@@ -33,7 +34,8 @@ func TestACallersTimeBeginsWhenItComesOrWhenTheServerFallsSilent(t *testing.T) {
 	}
 }
 
-// A caller that waits at one of the locks that another one wants together learns what becomes of that request.
+// A caller that waits at one of the locks that another one wants together learns
+// what becomes of that request.
 func TestARequestForSeveralIsNotedForEach(t *testing.T) {
 	why := errors.New("no memory")
 	var a, b Refusals

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// LongestPause is how long to wait at most between two tries, give or take a fifth.
+// LongestPause is how long to wait at most between two tries, give or take a
+// fifth.
 const LongestPause = 2 * time.Second
 
 // Jittered returns d, give or take a fifth.
@@ -45,8 +46,8 @@ func Pause(ctx context.Context, stop, wake <-chan struct{}, until time.Time, d t
 	}
 }
 
-// Await waits for what done delivers. It ends with ctx, stop and, unless that is zero,
-// until.
+// Await waits for what done delivers. It ends with ctx, stop and, unless that is
+// zero, until.
 func Await[T any](ctx context.Context, stop <-chan struct{}, done <-chan T, until time.Time) (v T, err error) {
 	var over <-chan time.Time
 	if !until.IsZero() {
@@ -66,8 +67,8 @@ func Await[T any](ctx context.Context, stop <-chan struct{}, done <-chan T, unti
 	return v, err
 }
 
-// AwaitAll waits until nothing of several kinds is pending, one kind after the other. It ends with
-// ctx and stop.
+// AwaitAll waits until nothing of several kinds is pending, one kind after the
+// other. It ends with ctx and stop.
 func AwaitAll(ctx context.Context, stop <-chan struct{}, kinds ...func() <-chan struct{}) error {
 	for _, none := range kinds {
 		left := none()
@@ -121,8 +122,8 @@ func ContextError(ctx context.Context) error {
 	return &endedError{cause}
 }
 
-// An endedError is the error of a context that has ended. It may wrap an error of redlatch's as its cause: that is not how
-// the call itself has failed.
+// An endedError is the error of a context that has ended. It may wrap an error of
+// redlatch's as its cause: that is not how the call itself has failed.
 type endedError struct{ error }
 
 func (e *endedError) Unwrap() error { return e.error }

@@ -11,8 +11,9 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-// messages are by which kind of Pub/Sub a client tells others. Unless that is decided
-// from the start, the server is asked with the first request that has a key.
+// messages are by which kind of Pub/Sub a client tells others. Unless that is
+// decided from the start, the server is asked with the first request that has a
+// key.
 type messages struct {
 	decided atomic.Uint32 // a script.Messages, plus one; 0: nothing is
 }
@@ -29,8 +30,8 @@ func (m *messages) how() script.Messages { return script.Messages(max(m.decided.
 // slot, where a script sees them.
 func (s *Server) SeenByScripts() bool { return !s.Traits.Cluster || s.messages.how() == script.Sharded }
 
-// choose picks the form of the call's script that tells others as this client does. The error
-// is that of a request, and call says how that went.
+// choose picks the form of the call's script that tells others as this client
+// does. The error is that of a request, and call says how that went.
 func (call *Call) choose(ctx context.Context) error {
 	m := &call.Server.messages
 	if m.decided.Load() == 0 && len(call.Keys) > 0 {
@@ -72,9 +73,9 @@ func (s *Server) Listen(news *notify.Listener, channel string, seen func(driver.
 	}, onForeign)
 }
 
-// Own returns for how many subscribers to a channel this client stands, for a script
-// that counts the others: one, if the server has confirmed news. Of several clients
-// of this process that share a driver none is that one.
+// Own returns for how many subscribers to a channel this client stands, for a
+// script that counts the others: one, if the server has confirmed news. Of several
+// clients of this process that share a driver none is that one.
 func (s *Server) Own(news *notify.Listener, channel string) string {
 	sharded := s.messages.how() != script.Classic
 	if sharer, ok := s.Driver.(driver.Sharer); !news.Confirmed() || (ok && sharer.Listeners(channel, sharded) > 1) {

@@ -10,8 +10,9 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Renew runs a request that renews leases, with one attempt, and gives each its result. It says whether there is none
-// because the keys are at two nodes, while a slot moves: one lease at a time may have better luck.
+// Renew runs a request that renews leases, with one attempt, and gives each its
+// result. It says whether there is none because the keys are at two nodes, while a
+// slot moves: one lease at a time may have better luck.
 func (call *Call) Renew(leases []*renew.Lease) (apart bool) {
 	s := call.Server
 	call.Stop, call.Single = s.Over, true
@@ -55,7 +56,8 @@ func (call *Call) renewFailed(leases []*renew.Lease, err error) {
 	}
 }
 
-// Extend runs a request that raises one lease, and says whether it is still its owner's. That too few replicas know of it is an error.
+// Extend runs a request that raises one lease, and says whether it is still its
+// owner's. That too few replicas know of it is an error.
 func (call *Call) Extend(ctx context.Context) (is bool, err error) {
 	reply, err := call.Run(ctx)
 	if err != nil {
@@ -69,8 +71,9 @@ func (call *Call) Extend(ctx context.Context) (is bool, err error) {
 	return is && err == nil, err
 }
 
-// extended reads what a renewal says of one key: whether the lease is still its owner's, or else what the server has raised. It
-// is not if something of another type has taken its place.
+// extended reads what a renewal says of one key: whether the lease is still its
+// owner's, or else what the server has raised. It is not if something of another
+// type has taken its place.
 func extended(r driver.Reply) (is bool, raised string) {
 	if r.Kind == driver.ReplyInt || wrongType(r.Str) {
 		return r.Int == 1, ""

@@ -49,8 +49,8 @@ const (
 	// fewRequests of workers each go by themselves. With more of them the next one is
 	// likely to be about to come.
 	fewRequests = 5
-	// directRequests callers each take their request to the driver themselves. With more
-	// of them a batch saves more system calls than the change to a worker costs.
+	// directRequests callers each take their request to the driver themselves. With
+	// more of them a batch saves more system calls than the change to a worker costs.
 	directRequests = 20
 	// smooth is over how many requests an average is taken.
 	smooth = 16
@@ -59,11 +59,11 @@ const (
 	fullBatch = 16
 	// alarmPause is between two rings of the alarm.
 	alarmPause = 5 * time.Millisecond
-	// slowAfter is how long a request may be in flight, without any answer, before the server is
-	// more than slow: callers that leave say so.
+	// slowAfter is how long a request may be in flight, without any answer, before the
+	// server is more than slow: callers that leave say so.
 	slowAfter = 100 * time.Millisecond
-	// quietAfter is for how long nothing is asked until the server is no longer taken to be as silent as
-	// it was last. A call that goes on pauses for less.
+	// quietAfter is for how long nothing is asked until the server is no longer taken
+	// to be as silent as it was last. A call that goes on pauses for less.
 	quietAfter = 3 * time.Second
 )
 
@@ -190,9 +190,10 @@ func (b *batch) answered() bool {
 
 func answered(err error) bool { return err == nil || driver.Failure(err).Outcome == driver.Refused }
 
-// enter lets a caller take its request to the driver itself, unless many are in flight: those go out together. While
-// the server does not answer, or not promptly enough for a caller that may want to leave, workers do it: the driver may
-// be waiting for a connection then. enter returns what the caller is to run, or nil.
+// enter lets a caller take its request to the driver itself, unless many are in
+// flight: those go out together. While the server does not answer, or not promptly
+// enough for a caller that may want to leave, workers do it: the driver may be
+// waiting for a connection then. enter returns what the caller is to run, or nil.
 func (out *sender) enter(ctx context.Context, now time.Time) *batch {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -205,8 +206,8 @@ func (out *sender) enter(ctx context.Context, now time.Time) *batch {
 	return b
 }
 
-// run takes a request to the driver for a caller that has entered. Close waits for that, as
-// it does for workers.
+// run takes a request to the driver for a caller that has entered. Close waits for
+// that, as it does for workers.
 func (b *batch) run(ctx context.Context, call *Call) (reply driver.Reply, err error) {
 	out := b.s
 	out.server.Pool.Enter()
@@ -225,8 +226,9 @@ func (b *batch) run(ctx context.Context, call *Call) (reply driver.Reply, err er
 	return reply, err
 }
 
-// beginLocked notes one more request in flight, that is sent now. It returns how many were on average: when a
-// batch has been answered there are none for a moment.
+// beginLocked notes one more request in flight, that is sent now. It returns how
+// many were on average: when a batch has been answered there are none for a
+// moment.
 func (out *sender) beginLocked(now time.Time) int {
 	if out.asked.IsZero() || out.count == 0 && now.Sub(out.ended) > quietAfter {
 		out.asked, out.why = now, nil // what failed before it was quiet says nothing of now
@@ -236,8 +238,9 @@ func (out *sender) beginLocked(now time.Time) int {
 	return out.load / smooth
 }
 
-// exit notes that the driver has returned, and whether with an answer, or why not. Without a reason a caller has left, which
-// says nothing of the server unless that was silent for long.
+// exit notes that the driver has returned, and whether with an answer, or why not.
+// Without a reason a caller has left, which says nothing of the server unless that
+// was silent for long.
 func (out *sender) exit(b *batch, heard bool, why error) {
 	if heard {
 		out.server.Answered(out.node)
@@ -259,8 +262,9 @@ func (out *sender) exit(b *batch, heard bool, why error) {
 	out.count -= max(len(b.attempts), 1)
 }
 
-// missing returns an error for a request that has had no answer for so long, and what the driver has last said of an earlier
-// one: it may have waited for a connection. It is only told, for it is not what became of this request.
+// missing returns an error for a request that has had no answer for so long, and
+// what the driver has last said of an earlier one: it may have waited for a
+// connection. It is only told, for it is not what became of this request.
 func (out *sender) missing(limit time.Duration) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -270,7 +274,8 @@ func (out *sender) missing(limit time.Duration) error {
 	return fmt.Errorf("%w (%v)", ErrNoAnswer, limit)
 }
 
-// late returns an error for a request that has been in flight since then, if that is too long.
+// late returns an error for a request that has been in flight since then, if that
+// is too long.
 func (out *sender) late(sent time.Time) error {
 	long := slowAfter
 	if out.server.Acks.Holds {

@@ -218,8 +218,8 @@ func TestAFewRequestsDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A caller that leaves a driver, which drops the answer then, must not overtake its own
-// request: a worker sends that once more, and the outcome is that answer.
+// A caller that leaves a driver, which drops the answer then, must not overtake
+// its own request: a worker sends that once more, and the outcome is that answer.
 func TestLeavingADriverKeepsTheOutcome(t *testing.T) {
 	e := newEcho()
 	e.traits.Interruptible = true
@@ -250,7 +250,8 @@ func TestLeavingADriverKeepsTheOutcome(t *testing.T) {
 	})
 }
 
-// A server that somebody has not waited for is not silent. One that has not answered for long is, until it does.
+// A server that somebody has not waited for is not silent. One that has not
+// answered for long is, until it does.
 func TestLeavingADriverSaysNothingOfTheServer(t *testing.T) {
 	e := newEcho()
 	e.traits.Interruptible = true
@@ -281,7 +282,8 @@ func TestLeavingADriverSaysNothingOfTheServer(t *testing.T) {
 	})
 }
 
-// A driver without a connection has sent nothing when its caller leaves, so nothing is in flight that would show the silence.
+// A driver without a connection has sent nothing when its caller leaves, so
+// nothing is in flight that would show the silence.
 func TestAServerThatLetsNobodyConnectIsSilentToo(t *testing.T) {
 	e := newEcho()
 	e.traits.Interruptible = true
@@ -333,8 +335,9 @@ func TestARefusalIsToldToALeaver(t *testing.T) {
 	})
 }
 
-// A program closes its client library after Close. While a connection is broken, or many requests are in flight, they go out
-// together, on the goroutine of one of their callers.
+// A program closes its client library after Close. While a connection is broken,
+// or many requests are in flight, they go out together, on the goroutine of one of
+// their callers.
 func TestCloseWaitsForCallersInTheDriver(t *testing.T) {
 	for name, alone := range map[string]bool{"alone": true, "in a batch": false} {
 		t.Run(name, func(t *testing.T) {
@@ -392,8 +395,8 @@ func TestARequestThatIsSentOnceIsNotSentAgainByALeaver(t *testing.T) {
 	})
 }
 
-// Without a connection a driver may not return when its caller leaves. So workers wait
-// for it, from a break or the first failure until there is an answer.
+// Without a connection a driver may not return when its caller leaves. So workers
+// wait for it, from a break or the first failure until there is an answer.
 func TestACallerCanLeaveWhileADriverConnects(t *testing.T) {
 	e := newEcho()
 	e.traits.Interruptible = true
@@ -417,8 +420,8 @@ func TestACallerCanLeaveWhileADriverConnects(t *testing.T) {
 	})
 }
 
-// A caller that needs no worker costs less. It waits as long for the driver as the call allows,
-// and that is longer for a patient one.
+// A caller that needs no worker costs less. It waits as long for the driver as the
+// call allows, and that is longer for a patient one.
 func TestAPatientCallerWaitsForTheDriver(t *testing.T) {
 	for patient, want := range map[bool]int{true: 1, false: 2} {
 		e := newEcho()

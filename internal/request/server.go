@@ -44,7 +44,8 @@ type pools struct {
 	timers   sync.Pool // of *time.Timer; stopped
 }
 
-// A Phase of a server's life is a context, so that functions can be called at its end.
+// A Phase of a server's life is a context, so that functions can be called at its
+// end.
 type Phase struct {
 	ctx context.Context //nolint:containedctx // see OnEnd
 	end context.CancelFunc
@@ -61,7 +62,8 @@ func (p *Phase) End() { p.end() }
 // Over says whether the phase has ended.
 func (p *Phase) Over() bool { return p.ctx.Err() != nil }
 
-// OnEnd has f called on a goroutine of its own when the phase ends, or has ended, unless cancel is called before.
+// OnEnd has f called on a goroutine of its own when the phase ends, or has ended,
+// unless cancel is called before.
 func (p *Phase) OnEnd(f func()) (cancel func() bool) { return context.AfterFunc(p.ctx, f) }
 
 // Options say how requests are sent. All are needed.
@@ -75,9 +77,11 @@ type Options struct {
 	AckTimeout  time.Duration // in this time
 	Sharded     bool          // how clients tell one another: by sharded Pub/Sub,
 	Classic     bool          // or classic, or both; neither: the servers are asked
-	// Answered hears of each answer. It may be set after New, before the first request.
+	// Answered hears of each answer. It may be set after New, before the first
+	// request.
 	Answered func(node string)
-	// Apart is called once, when requests about keys of several hash slots were refused. As Answered.
+	// Apart is called once, when requests about keys of several hash slots were
+	// refused. As Answered.
 	Apart func()
 
 	// TooFew makes the error that says that too few replicas have acknowledged
@@ -114,8 +118,9 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Key returns the name in Redis of what users call by name, and Name what they call it. An engine
-// knows objects by their keys, and tells users their names. No name stays none.
+// Key returns the name in Redis of what users call by name, and Name what they
+// call it. An engine knows objects by their keys, and tells users their names. No
+// name stays none.
 func (s *Server) Key(name string) string {
 	if name == "" {
 		return ""
@@ -134,7 +139,8 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// Pattern returns the glob pattern for keys that one for names stands for; of all names, if it is empty.
+// Pattern returns the glob pattern for keys that one for names stands for; of all
+// names, if it is empty.
 func (s *Server) Pattern(names string) string {
 	if s.Prefix == "" {
 		return names
@@ -148,8 +154,8 @@ func (s *Server) Closed() bool { return closed(s.Done) }
 // Left says whether nobody waits for an answer any longer.
 func (s *Server) Left() bool { return closed(s.Quit) }
 
-// Broke notes that a connection to a node was lost, or to any if it is "": until there is an
-// answer, callers leave it to workers to wait for the next one.
+// Broke notes that a connection to a node was lost, or to any if it is "": until
+// there is an answer, callers leave it to workers to wait for the next one.
 func (s *Server) Broke(node string) {
 	for _, x := range s.senders.all(node) {
 		x.mu.Lock()
@@ -158,13 +164,15 @@ func (s *Server) Broke(node string) {
 	}
 }
 
-// Stop ends the waiting of all callers that acquire something, also for an answer, unless they are in the driver.
+// Stop ends the waiting of all callers that acquire something, also for an answer,
+// unless they are in the driver.
 func (s *Server) Stop() {
 	s.lifetime.End()
 	s.senders.tell()
 }
 
-// OnStop has f called on a goroutine of its own when Stop is, or was, unless cancel is called before.
+// OnStop has f called on a goroutine of its own when Stop is, or was, unless
+// cancel is called before.
 func (s *Server) OnStop(f func()) (cancel func() bool) { return s.lifetime.OnEnd(f) }
 
 // Leave ends the waiting of all other callers. It is called once.

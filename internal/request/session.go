@@ -16,11 +16,12 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A Session is how requests are sent that count. They have no owner to be recognised by. They are numbered
-// instead: a session is the way on which the requests of this client about one
-// object go, one at a time, and a key in Redis remembers the number and the
-// answer of the last one. A request that is sent again gets the answer of the
-// first time, and one that comes late changes nothing. (See session.luainc.)
+// A Session is how requests are sent that count. They have no owner to be
+// recognised by. They are numbered instead: a session is the way on which the
+// requests of this client about one object go, one at a time, and a key in Redis
+// remembers the number and the answer of the last one. A request that is sent
+// again gets the answer of the first time, and one that comes late changes
+// nothing. (See session.luainc.)
 //
 // A request whose outcome is unknown is sent again and again, whoever has left,
 // and no other is sent before: there is always one at most of which nobody knows
@@ -48,8 +49,9 @@ type Count struct {
 	Args   []string
 	Adds   bool // callers that stand behind one another go as one: its last argument is how many they are
 	Acks   bool // replicas are to acknowledge it
-	// Fleeting says that it leaves no key, unless it is sent again. So a request before
-	// it of which it was never learnt what became may still be executed after it.
+	// Fleeting says that it leaves no key, unless it is sent again. So a request
+	// before it of which it was never learnt what became may still be executed after
+	// it.
 	Fleeting bool
 	Refusals *Refusals // of callers that wait for it elsewhere; may be nil
 
@@ -74,8 +76,8 @@ type Sessions struct {
 	all    queue.Registry[string, *Session]
 }
 
-// Session returns a session for one who sends all its requests alone, with Call and
-// Deliver.
+// Session returns a session for one who sends all its requests alone, with Call
+// and Deliver.
 func (s *Server) Session(key string) *Session { return &Session{server: s, key: key} }
 
 // Do sends a request in the session with that key, see [Session.Do].
@@ -87,11 +89,11 @@ func (sessions *Sessions) Do(ctx context.Context, key string, x Count) (int64, e
 
 func (session *Session) put() { session.server.Sessions.all.Put(session.key, session, nil) }
 
-// Do sends a request and returns its answer, unless ctx has ended before. When it returns early, because ctx
-// has ended, the client was closed or the server gave no answer for
-// Config.OutageTimeout, a request that is in flight is brought to its end
-// nevertheless: it may still be executed, but never twice, and never after a later
-// one. One that waits for its turn is not sent.
+// Do sends a request and returns its answer, unless ctx has ended before. When it
+// returns early, because ctx has ended, the client was closed or the server gave
+// no answer for Config.OutageTimeout, a request that is in flight is brought to
+// its end nevertheless: it may still be executed, but never twice, and never after
+// a later one. One that waits for its turn is not sent.
 //
 // The script's keys are the given ones and the session's; its arguments are the
 // number, the session's TTL and the given ones.
@@ -188,7 +190,8 @@ func (session *Session) send(count *Count) {
 // ErrSessionBusy ends the wait of a caller whose turn does not come.
 var ErrSessionBusy error = &OutageError{Cause: errors.New("a request before this one is not answered")}
 
-// Call prepares the next request of the session, which nobody else uses until then.
+// Call prepares the next request of the session, which nobody else uses until
+// then.
 func (session *Session) Call(script *script.Script, keys, args []string) Call {
 	return Call{
 		Server: session.server, Script: script, Stop: session.server.Over, Lease: session.server.Length,
@@ -251,8 +254,9 @@ func (session *Session) Deliver(call *Call, fleeting bool, tell func(answer int6
 	}
 }
 
-// Again says whether to send a request again that has to be brought to its end and has failed with err: not if the server
-// has refused it. It waits where the server lets this client do nothing, for then Run has not.
+// Again says whether to send a request again that has to be brought to its end and
+// has failed with err: not if the server has refused it. It waits where the server
+// lets this client do nothing, for then Run has not.
 func (call *Call) Again(err error) bool {
 	if shutOut(driver.Failure(err)) {
 		_, _ = Pause(context.Background(), call.Server.Quit, nil, time.Time{}, Jittered(LongestPause))
@@ -261,14 +265,15 @@ func (call *Call) Again(err error) bool {
 	return errors.Is(err, ErrUnavailable)
 }
 
-// shutOut says that the server has executed nothing, and will not before somebody acts: the credentials were changed, or
-// the user's rights.
+// shutOut says that the server has executed nothing, and will not before somebody
+// acts: the credentials were changed, or the user's rights.
 func shutOut(re *driver.RunError) bool {
 	return re.Permanent() && (re.Outcome == driver.NotExecuted || re.Code == "NOPERM")
 }
 
 // heard notes an answer, and says whether the session was known to stand: Redis
-// had answered before with what it remembers, and not forgotten it since by itself.
+// had answered before with what it remembers, and not forgotten it since by
+// itself.
 func (session *Session) heard(fleeting bool) (stood bool) {
 	session.mu.Lock()
 	defer session.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// slots are what a client for a single server learns of hash slots: its server may be a node of a cluster, or an endpoint in
-// front of one.
+// slots are what a client for a single server learns of hash slots: its server may
+// be a node of a cluster, or an endpoint in front of one.
 type slots struct {
 	count    atomic.Bool               // a request about keys of several was refused
 	answered [16384 / 64]atomic.Uint64 // those of whose keys one was answered
@@ -34,9 +34,11 @@ func (all *slots) of(key string) (word *atomic.Uint64, bit uint64) {
 	return &all.answered[slot/64], 1 << (slot % 64)
 }
 
-// misplaced learns from how an attempt has failed. It returns what to make of that, and the latest answer that the server is
-// not the primary of the keys. MOVED is an outage as a rule: an endpoint leads to another server now, and the driver connects
-// anew. It is the end if the new connection is told so again, and no key of the slot was ever here.
+// misplaced learns from how an attempt has failed. It returns what to make of
+// that, and the latest answer that the server is not the primary of the keys.
+// MOVED is an outage as a rule: an endpoint leads to another server now, and the
+// driver connects anew. It is the end if the new connection is told so again, and
+// no key of the slot was ever here.
 func (call *Call) misplaced(err, before error) (now, elsewhere error) {
 	slots, re := &call.Server.senders.slots, driver.Failure(err)
 	switch {

@@ -7,7 +7,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// A driver that leaves a server cuts off requests that are in flight. Then the caller was told of a closed connection, and not why.
+// A driver that leaves a server cuts off requests that are in flight. Then the
+// caller was told of a closed connection, and not why.
 func TestWhatIsSaidIsThatTheServerIsNoPrimary(t *testing.T) {
 	cut := &driver.RunError{Outcome: driver.Unknown, Err: errors.New("use of closed network connection")}
 	for _, text := range []string{"READONLY You can't write against a read only replica.", "MASTERDOWN Link with MASTER is down", "MOVED 1 h:1"} {

@@ -11,9 +11,10 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// named returns the error of a call, which names the types of the keys if one of them has another
-// than the script expects: what the server says of that has the script's hash, and no name. It asks
-// once, and leaves the error as it is if there is no answer.
+// named returns the error of a call, which names the types of the keys if one of
+// them has another than the script expects: what the server says of that has the
+// script's hash, and no name. It asks once, and leaves the error as it is if there
+// is no answer.
 func (call *Call) named(ctx context.Context, err error) error {
 	if driver.Failure(err).Code != "WRONGTYPE" || !strings.Contains(err.Error(), "wrong kind of value") || call.Script == lua.KeyTypes {
 		return err
@@ -41,7 +42,8 @@ func (call *Call) named(ctx context.Context, err error) error {
 	return &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: text}
 }
 
-// Raised is the error of a call whose script has answered with the text of an error that one of its commands raised.
+// Raised is the error of a call whose script has answered with the text of an
+// error that one of its commands raised.
 func (call *Call) Raised(ctx context.Context, text string) error {
 	return fmt.Errorf("redlatch: %w", call.named(ctx, driver.ServerError(text, errors.New(text))))
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 )
 
-// Whether a script may answer with a key that it wants is the script's own to say, by whatever kind of Pub/Sub it tells others.
+// Whether a script may answer with a key that it wants is the script's own to say,
+// by whatever kind of Pub/Sub it tells others.
 func TestAKeyThatAScriptWantsIsSentWithIt(t *testing.T) {
 	const body = "-- returns 1\nredis.call('PUBLISH', KEYS[1], KEYS[2])\nreturn 1\n"
 	for header, wants := range map[string]bool{

@@ -51,8 +51,9 @@ type Control struct {
 	asked map[string]chan struct{}
 }
 
-// New returns the control of a client that has these locks. Messages on its channel that have nothing to do with a release by
-// force go to other, which must not block. The caller calls Stop.
+// New returns the control of a client that has these locks. Messages on its
+// channel that have nothing to do with a release by force go to other, which must
+// not block. The caller calls Stop.
 func New(locks *lock.Locks, other func(text string)) *Control {
 	k := &Control{locks: locks, other: other}
 	k.asked = make(map[string]chan struct{})
@@ -60,8 +61,8 @@ func New(locks *lock.Locks, other func(text string)) *Control {
 	return k
 }
 
-// Listen has others heard until Stop, or until Unlisten was called as often. It does not
-// block, and returns what is closed when they are.
+// Listen has others heard until Stop, or until Unlisten was called as often. It
+// does not block, and returns what is closed when they are.
 func (k *Control) Listen() (heard <-chan struct{}) {
 	k.ear.Lock()
 	defer k.ear.Unlock()
@@ -120,8 +121,9 @@ func (k *Control) handle(m controlMessage, text string) {
 	}
 }
 
-// revoke ends a hold, if there is one and whoever asks may, and then tells the asker. Of a detached hold there is nothing
-// to end here, and nobody else would answer.
+// revoke ends a hold, if there is one and whoever asks may, and then tells the
+// asker. Of a detached hold there is nothing to end here, and nobody else would
+// answer.
 func (k *Control) revoke(m controlMessage) {
 	has, detached := k.locks.Has(m.Name, m.Owner)
 	if !has && !detached {
@@ -185,9 +187,9 @@ type Holder struct {
 	Redlatch                   bool // it is a client of redlatch, and can be asked
 }
 
-// Release releases a lock whoever has it, the holders being those of all that has its
-// name, and says whether anybody had it. It asks those who can be asked to let go
-// first, and dispossesses nobody who is not among the holders.
+// Release releases a lock whoever has it, the holders being those of all that has
+// its name, and says whether anybody had it. It asks those who can be asked to let
+// go first, and dispossesses nobody who is not among the holders.
 func (k *Control) Release(ctx context.Context, l *lock.Spec, holders []Holder) (bool, error) {
 	var own []Holder
 	var modes []string

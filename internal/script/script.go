@@ -1,5 +1,6 @@
-// Package script makes scripts of Lua files: it puts in what they include, reads their
-// headers, and knows each by every kind of Pub/Sub. It knows nothing of what they do.
+// Package script makes scripts of Lua files: it puts in what they include, reads
+// their headers, and knows each by every kind of Pub/Sub. It knows nothing of what
+// they do.
 package script
 
 import (
@@ -10,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// A Script is one Lua program, and what its header says. It is immutable and safe for
-// concurrent use.
+// A Script is one Lua program, and what its header says. It is immutable and safe
+// for concurrent use.
 type Script struct {
 	*driver.Script
 
@@ -83,9 +84,9 @@ func include(fsys fs.FS, source string) (string, error) {
 // Header returns what the script's leading comment declares.
 func (s *Script) Header() Header { return s.header }
 
-// parseHeader reads the leading "-- " lines. "-- KEYS a b", "-- ARGV a b", "-- wants a"
-// and "-- returns ..." are declarations, with remarks in parentheses; everything
-// before them is the purpose.
+// parseHeader reads the leading "-- " lines. "-- KEYS a b", "-- ARGV a b", "--
+// wants a" and "-- returns ..." are declarations, with remarks in parentheses;
+// everything before them is the purpose.
 func parseHeader(source string) (Header, error) {
 	var h Header
 	var purpose []string

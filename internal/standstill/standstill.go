@@ -1,5 +1,6 @@
-// Package standstill notices when the process of a test stood still, because its machine was busy: a goroutine
-// notes how late its own ticks come. A test that judges by time asks it before it blames the library.
+// Package standstill notices when the process of a test stood still, because its
+// machine was busy: a goroutine notes how late its own ticks come. A test that
+// judges by time asks it before it blames the library.
 package standstill
 
 import (
@@ -18,12 +19,14 @@ const (
 	// small is how late a tick may come without being noted.
 	small = 20 * time.Millisecond
 
-	// Notable is how long a standstill is that is worth a line of output. A test that fails during one has proven nothing:
-	// tests/internal/gotest, which reads these lines, runs it once more.
+	// Notable is how long a standstill is that is worth a line of output. A test that
+	// fails during one has proven nothing: tests/internal/gotest, which reads these
+	// lines, runs it once more.
 	Notable = time.Second
 )
 
-// Line is how a line of output begins that tells of a notable standstill. The duration follows.
+// Line is how a line of output begins that tells of a notable standstill. The
+// duration follows.
 const Line = "standstill: this process stood still for "
 
 // A watch is a goroutine that notes its own delays.
@@ -40,7 +43,8 @@ type gap struct {
 	long time.Duration
 }
 
-// tick notes the time since the last tick, and returns the standstill that ended now, or 0. Who asks in fake time is not heard.
+// tick notes the time since the last tick, and returns the standstill that ended
+// now, or 0. Who asks in fake time is not heard.
 func (w *watch) tick() (long time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,19 +92,20 @@ var process = sync.OnceValue(func() *watch {
 	return w
 })
 
-// Watch begins to watch this process, if nobody has, and notes a standstill that ends now. internal/leaktest calls it before
-// and after the tests of a package.
+// Watch begins to watch this process, if nobody has, and notes a standstill that
+// ends now. internal/leaktest calls it before and after the tests of a package.
 func Watch() { process().look() }
 
-// Since returns the longest standstill of this process that ended after start, the present one included. It is 0 if no tick was
-// more than 20 ms late.
+// Since returns the longest standstill of this process that ended after start, the
+// present one included. It is 0 if no tick was more than 20 ms late.
 func Since(start time.Time) time.Duration {
 	Watch()
 	return process().since(start)
 }
 
-// Errorf fails a test because something took too long since start, unless this process itself stood still for longer than
-// limit. Then the test has proven nothing, and says so.
+// Errorf fails a test because something took too long since start, unless this
+// process itself stood still for longer than limit. Then the test has proven
+// nothing, and says so.
 func Errorf(tb testing.TB, start time.Time, limit time.Duration, format string, args ...any) {
 	tb.Helper()
 	Watch()
@@ -116,8 +121,9 @@ func (w *watch) errorf(tb testing.TB, start time.Time, limit time.Duration, form
 	tb.Errorf(format, args...)
 }
 
-// NotProven says why a test that passes has proven nothing. tests/internal/gotest counts these, and go test does not believe
-// such a result for another run of it, which has another seed.
+// NotProven says why a test that passes has proven nothing. tests/internal/gotest
+// counts these, and go test does not believe such a result for another run of it,
+// which has another seed.
 func NotProven(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	_ = os.Getenv(randtest.SeedEnv)

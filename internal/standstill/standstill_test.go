@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A process that stood still for five seconds says so, and one that is a little late does not.
+// A process that stood still for five seconds says so, and one that is a little
+// late does not.
 func TestAStandstillIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []time.Duration
@@ -49,7 +50,8 @@ func (r *recorder) Helper()               {}
 func (r *recorder) Errorf(string, ...any) { r.errors++ }
 func (r *recorder) Logf(string, ...any)   { r.logs++ }
 
-// A test that is late fails, unless the process stood still for longer than it allows.
+// A test that is late fails, unless the process stood still for longer than it
+// allows.
 func TestOnlyAStandstillExcuses(t *testing.T) {
 	r := &recorder{}
 	start := time.Now()
@@ -66,7 +68,8 @@ func TestOnlyAStandstillExcuses(t *testing.T) {
 	}
 }
 
-// Who asks in fake time, which begins long ago, makes nobody believe in a standstill of years.
+// Who asks in fake time, which begins long ago, makes nobody believe in a
+// standstill of years.
 func TestFakeTimeIsNoStandstill(t *testing.T) {
 	w := &watch{last: time.Now(), tell: func(d time.Duration) { t.Errorf("%v are told", d) }}
 	start := w.last

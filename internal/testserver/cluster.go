@@ -14,13 +14,14 @@ const (
 	slots        = 16384
 	clusterLimit = 2 * time.Minute // for one step of the start, on a busy machine
 
-	// calm is how long a server may be silent before the others take it for dead, once all
-	// have been started: a busy machine lets one stand still for seconds.
+	// calm is how long a server may be silent before the others take it for dead, once
+	// all have been started: a busy machine lets one stand still for seconds.
 	calm = 15 * time.Second
 )
 
-// Cluster is a Redis Cluster of three primaries with one replica each, or of one. A test that
-// kills a primary calls DeadAfter before: with a second, failover takes about two.
+// Cluster is a Redis Cluster of three primaries with one replica each, or of one.
+// A test that kills a primary calls DeadAfter before: with a second, failover
+// takes about two.
 type Cluster struct {
 	Nodes []*Server // at first: 0, 1, 2 are primaries, 3, 4, 5 their replicas; or 0 is one, and 1 its replica
 }
@@ -36,7 +37,8 @@ func addrs(servers []*Server) []string {
 	return all
 }
 
-// DeadAfter makes the nodes take a node for dead that has been silent for that long.
+// DeadAfter makes the nodes take a node for dead that has been silent for that
+// long.
 func (c *Cluster) DeadAfter(silent time.Duration) {
 	for _, n := range c.Nodes {
 		n.MustDo("CONFIG", "SET", "cluster-node-timeout", strconv.FormatInt(silent.Milliseconds(), 10))
@@ -50,8 +52,9 @@ func StartCluster(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	return startCluster(tb, k, 3, extraArgs...)
 }
 
-// StartOneShard runs a cluster of one primary, which has all slots, and its replica: its clients may take the primary for a
-// single server, but it has the rules of a cluster.
+// StartOneShard runs a cluster of one primary, which has all slots, and its
+// replica: its clients may take the primary for a single server, but it has the
+// rules of a cluster.
 func StartOneShard(tb testing.TB, k Kind, extraArgs ...string) *Cluster {
 	tb.Helper()
 	return startCluster(tb, k, 1, extraArgs...)
@@ -111,8 +114,8 @@ func startCluster(tb testing.TB, k Kind, primaries int, extraArgs ...string) *Cl
 	return c
 }
 
-// forgotten is after how long a handshake that a busy machine did not get done is begun anew: nodes forget it after
-// cluster-node-timeout.
+// forgotten is after how long a handshake that a busy machine did not get done is
+// begun anew: nodes forget it after cluster-node-timeout.
 const forgotten = 5 * time.Second
 
 // meet introduces all nodes to the first one.
@@ -195,8 +198,8 @@ func (c *Cluster) MoveSlot(key string) {
 	c.MarkSlot(key).Finish()
 }
 
-// A SlotMove is a slot on its way from one primary to another: clients ask the old one,
-// and are sent on for what it has not.
+// A SlotMove is a slot on its way from one primary to another: clients ask the old
+// one, and are sent on for what it has not.
 type SlotMove struct {
 	From, To     *Server
 	slot, fromID string
@@ -204,7 +207,8 @@ type SlotMove struct {
 	primaries    []*Server
 }
 
-// MarkSlot begins to move the slot of key to the next primary. No key has moved yet.
+// MarkSlot begins to move the slot of key to the next primary. No key has moved
+// yet.
 func (c *Cluster) MarkSlot(key string) *SlotMove {
 	tb := c.Nodes[0].tb
 	tb.Helper()
@@ -258,8 +262,8 @@ func (m *SlotMove) Finish() {
 	for keys := m.Keys(); len(keys) > 0; keys = m.Keys() {
 		m.Carry(keys...)
 	}
-	// It claims the slot by an epoch of its own. Were another's the newer one, what that has sent
-	// before would take the slot from it, and the keys.
+	// It claims the slot by an epoch of its own. Were another's the newer one, what
+	// that has sent before would take the slot from it, and the keys.
 	await(m.To.tb, m.To, "it knows the newest epoch", func() error {
 		newest, known := 0, m.To.epoch()
 		for _, n := range m.primaries {

@@ -15,8 +15,8 @@ import (
 type Kind string
 
 // The servers that redlatch is tested with. Redis is 7 or newer, Valkey 8 or
-// newer: what the system has. Redis62 is the oldest that redlatch is for, Redis82 and
-// Valkey91 are the newest.
+// newer: what the system has. Redis62 is the oldest that redlatch is for, Redis82
+// and Valkey91 are the newest.
 const (
 	Redis    Kind = "redis"
 	Valkey   Kind = "valkey"
@@ -25,8 +25,8 @@ const (
 	Valkey91 Kind = "valkey-9.1"
 )
 
-// Kinds returns the kinds for tests that run once with each: what the system has, and
-// the oldest. For a short test it returns the first.
+// Kinds returns the kinds for tests that run once with each: what the system has,
+// and the oldest. For a short test it returns the first.
 func Kinds() []Kind {
 	if testing.Short() {
 		return []Kind{Redis}

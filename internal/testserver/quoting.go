@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Quoting returns the address of what is no server: it refuses whatever it is sent,
-// and quotes it.
+// Quoting returns the address of what is no server: it refuses whatever it is
+// sent, and quotes it.
 func Quoting(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// The directories of all servers that run at one time are in one directory. A guard
-// outlives this process by the moment that it takes to remove that directory: a test
-// run that is killed, interrupted or timed out calls no cleanup.
+// The directories of all servers that run at one time are in one directory. A
+// guard outlives this process by the moment that it takes to remove that
+// directory: a test run that is killed, interrupted or timed out calls no cleanup.
 var rooms struct {
 	mu    sync.Mutex
 	taken int

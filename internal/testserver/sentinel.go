@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Sentinels is a primary with two replicas, watched by three sentinels. A test that
-// kills the primary calls DeadAfter before: with half a second, failover takes about two.
+// Sentinels is a primary with two replicas, watched by three sentinels. A test
+// that kills the primary calls DeadAfter before: with half a second, failover
+// takes about two.
 type Sentinels struct {
 	Name      string    // of the primary, as sentinels are asked for it
 	Data      []*Server // at first: 0 is the primary, 1 and 2 are replicas
@@ -22,8 +23,8 @@ type Sentinels struct {
 // Addrs returns the addresses of the sentinels.
 func (sentinels *Sentinels) Addrs() []string { return addrs(sentinels.Sentinels) }
 
-// DeadAfter makes the sentinels take a server for dead that has been silent for that
-// long.
+// DeadAfter makes the sentinels take a server for dead that has been silent for
+// that long.
 func (sentinels *Sentinels) DeadAfter(silent time.Duration) {
 	for _, n := range sentinels.Sentinels {
 		n.MustDo("SENTINEL", "SET", sentinels.Name, "down-after-milliseconds", strconv.FormatInt(silent.Milliseconds(), 10))

@@ -2,12 +2,12 @@
 // containers: each one a process of its own on 127.0.0.1 with a temporary
 // directory, gone when its test is over, or the process of the test.
 //
-// If a server is not installed, the test fails and says what to install. It is never
-// skipped.
+// If a server is not installed, the test fails and says what to install. It is
+// never skipped.
 //
 // A client that connects without a name is the default user, which may run the
-// commands that redlatch needs and no others: see [Open]. Tests send their own commands
-// through Do, which is an administrator.
+// commands that redlatch needs and no others: see [Open]. Tests send their own
+// commands through Do, which is an administrator.
 package testserver
 
 import (
@@ -216,7 +216,8 @@ func (s *Server) ready(proc *process) error {
 	return fmt.Errorf("no answer within %v: %w", startLimit, last)
 }
 
-// exactly returns from what INFO says which server says it, with its whole version.
+// exactly returns from what INFO says which server says it, with its whole
+// version.
 func exactly(info string) Kind {
 	if version := field(info, "valkey_version"); version != "" {
 		return Valkey + "-" + Kind(version)
@@ -288,9 +289,9 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 // Do runs one command on a RESP2 connection that the Server keeps for this, on
-// which everything is allowed. The reply is a string, an int64, a []any of replies,
-// or nil. An error reply comes as a [ReplyError]; after any other error it is unknown
-// whether the command ran. Do never sends a command twice.
+// which everything is allowed. The reply is a string, an int64, a []any of
+// replies, or nil. An error reply comes as a [ReplyError]; after any other error
+// it is unknown whether the command ran. Do never sends a command twice.
 func (s *Server) Do(args ...string) (any, error) {
 	s.doMu.Lock()
 	defer s.doMu.Unlock()
@@ -329,8 +330,8 @@ func (s *Server) MustDo(args ...string) any {
 	return v
 }
 
-// Keys returns the keys that the server has, but for the notes of clients who they are: those
-// stay until their time is over.
+// Keys returns the keys that the server has, but for the notes of clients who they
+// are: those stay until their time is over.
 func (s *Server) Keys() (keys []string) {
 	s.tb.Helper()
 	all, _ := s.MustDo("KEYS", "*").([]any)

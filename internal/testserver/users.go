@@ -11,7 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/acl"
 )
 
-// Admin may do everything, at servers and sentinels, and logs in with AdminPassword.
+// Admin may do everything, at servers and sentinels, and logs in with
+// AdminPassword.
 const (
 	Admin         = "admin"
 	AdminPassword = "admin-of-the-tests"
@@ -33,9 +34,10 @@ func isOpen(args []string) bool {
 	return strings.Contains(strings.Join(args, " "), strings.Join(Open, " "))
 }
 
-// withUsers returns the arguments of a server with those that make its users. They are
-// the administrator and, unless args have one, the default user, which may do what
-// redlatch needs. A password in args is the default user's, as with requirepass.
+// withUsers returns the arguments of a server with those that make its users. They
+// are the administrator and, unless args have one, the default user, which may do
+// what redlatch needs. A password in args is the default user's, as with
+// requirepass.
 func withUsers(version string, args []string) []string {
 	all := slices.Concat([]string{"--user", Admin, "on", ">" + AdminPassword, "~*", "&*", "+@all"}, args)
 	if slices.Contains(args, "--user") {

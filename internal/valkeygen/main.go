@@ -1,6 +1,6 @@
 // Command valkeygen makes the adapter for valkey-go and its tests out of those for
-// rueidis, of which valkey-go is a fork: the same code under other names. What differs
-// is the table below, and the files that are written by hand.
+// rueidis, of which valkey-go is a fork: the same code under other names. What
+// differs is the table below, and the files that are written by hand.
 package main
 
 //go:generate go run .

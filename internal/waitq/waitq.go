@@ -1,5 +1,5 @@
-// Package waitq has callers of one process that want the same thing wait in line, while one worker asks the server for
-// as many of them as fit into one request.
+// Package waitq has callers of one process that want the same thing wait in line,
+// while one worker asks the server for as many of them as fit into one request.
 //
 //	outside ── Join ──► in line ── Tell ──► told
 //	                      │  ▲
@@ -31,7 +31,8 @@ type Waiter[T any] struct {
 	told  chan error // one slot
 }
 
-// A Queue is the callers that want the same thing. Its mutex guards what else its user keeps of them.
+// A Queue is the callers that want the same thing. Its mutex guards what else its
+// user keeps of them.
 type Queue[T any] struct {
 	queue.Users
 	sync.Mutex
@@ -48,13 +49,14 @@ type Queue[T any] struct {
 	nobody  chan struct{} // closed when the line is empty; nil: it is, or nobody is asked for
 }
 
-// Start makes the queue ready. work runs in the background, while there is anybody to ask for.
+// Start makes the queue ready. work runs in the background, while there is anybody
+// to ask for.
 func (q *Queue[T]) Start(s *request.Server, keys []string, work func()) {
 	q.Server, q.Keys, q.work, q.wake = s, keys, work, make(chan struct{}, 1)
 }
 
-// JoinLocked puts w at the end of the line, and sees to it that a worker runs. It says whether one was there, who may be
-// asleep.
+// JoinLocked puts w at the end of the line, and sees to it that a worker runs. It
+// says whether one was there, who may be asleep.
 func (q *Queue[T]) JoinLocked(w *Waiter[T], retain func()) (works bool) {
 	q.PushLocked(w)
 	return q.WorkLocked(retain)
@@ -70,8 +72,9 @@ func (q *Queue[T]) PushLocked(w *Waiter[T]) {
 	q.Line.Push(&w.place, w, w.Once)
 }
 
-// WorkLocked starts a worker if there is none. retain takes a share of the queue for that: work gives it back. It says
-// whether a worker was there, who may be asleep.
+// WorkLocked starts a worker if there is none. retain takes a share of the queue
+// for that: work gives it back. It says whether a worker was there, who may be
+// asleep.
 func (q *Queue[T]) WorkLocked(retain func()) (works bool) {
 	if works = q.working; !works {
 		q.working = true
@@ -84,8 +87,8 @@ func (q *Queue[T]) WorkLocked(retain func()) (works bool) {
 // EndLocked says that the worker ends.
 func (q *Queue[T]) EndLocked() { q.working = false }
 
-// Await waits until w is told, or leaves by itself. Then left is called with why, under the mutex, and Await returns what
-// that returns.
+// Await waits until w is told, or leaves by itself. Then left is called with why,
+// under the mutex, and Await returns what that returns.
 func (q *Queue[T]) Await(w *Waiter[T], left func(why error) error) error {
 	told, err := request.Wait(w.Ctx, q.Server, &request.Waiting{
 		Key: q.Keys[0], Asks: &q.Refusals, Since: w.Since, Until: w.Until, Stop: q.Server.Done,
@@ -132,8 +135,9 @@ func (q *Queue[T]) TellAllLocked(err error) {
 	}
 }
 
-// Batch returns the first ones in line, so many at most, and a channel that is closed when everybody has left. With none
-// the worker is no longer working, and returns.
+// Batch returns the first ones in line, so many at most, and a channel that is
+// closed when everybody has left. With none the worker is no longer working, and
+// returns.
 func (q *Queue[T]) Batch(most int) (batch []*Waiter[T], nobody <-chan struct{}) {
 	q.Lock()
 	defer q.Unlock()
@@ -150,7 +154,8 @@ func (q *Queue[T]) Batch(most int) (batch []*Waiter[T], nobody <-chan struct{}) 
 	return batch, q.nobody
 }
 
-// BatchLocked returns the first ones in line, up to the first that does not fit. A nudge from before it has had its effect.
+// BatchLocked returns the first ones in line, up to the first that does not fit. A
+// nudge from before it has had its effect.
 func (q *Queue[T]) BatchLocked(fits func(w *Waiter[T]) bool) (batch []*Waiter[T]) {
 	select {
 	case <-q.wake:
@@ -173,7 +178,8 @@ func (q *Queue[T]) Nudge() {
 	}
 }
 
-// Sleep waits for d, for a nudge, for news or for Close. It says whether it was news.
+// Sleep waits for d, for a nudge, for news or for Close. It says whether it was
+// news.
 func (q *Queue[T]) Sleep(d time.Duration, news <-chan struct{}) (heard bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()

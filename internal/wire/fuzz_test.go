@@ -13,7 +13,8 @@ import (
 
 const fuzzClient = "285475da-9152-8c83-822a-67ee2f116a79"
 
-// ownKeys are the keys and channels of whatever has this name. Those of a latch's channel stand elsewhere in a cluster.
+// ownKeys are the keys and channels of whatever has this name. Those of a latch's
+// channel stand elsewhere in a cluster.
 func ownKeys(name string) []string {
 	owner := Owner(fuzzClient, 7)
 	return slices.Concat([]string{
@@ -23,8 +24,8 @@ func ownKeys(name string) []string {
 	}, BarrierKeys(name, "12"), RateKeys(name, fuzzClient)[1:])
 }
 
-// A name that is accepted has all its keys in one slot, none of them twice, and is found by them. An error about a name
-// can be shown, however long the name is.
+// A name that is accepted has all its keys in one slot, none of them twice, and is
+// found by them. An error about a name can be shown, however long the name is.
 func FuzzCheckName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		err := CheckName(name)
@@ -56,7 +57,8 @@ func FuzzCheckName(f *testing.F) {
 	})
 }
 
-// Two names share side keys if Tag says so, and only then. They never share a session.
+// Two names share side keys if Tag says so, and only then. They never share a
+// session.
 func FuzzTwinNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, b := range []string{b, "{" + a + "}", strings.Trim(a, "{}"), a + "}", "{" + a} {
@@ -79,7 +81,8 @@ func FuzzTwinNames(f *testing.F) {
 	})
 }
 
-// The names that are found by a key are those that have it, each once: the golden definition is to try all its pieces.
+// The names that are found by a key are those that have it, each once: the golden
+// definition is to try all its pieces.
 func FuzzNamesOfSideKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key string) {
 		if len(key) > 60 {
@@ -163,7 +166,8 @@ func FuzzClientOf(f *testing.F) {
 	})
 }
 
-// What others have written is shown on one line, as it is or as Go writes it, and not all of it.
+// What others have written is shown on one line, as it is or as Go writes it, and
+// not all of it.
 func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said, arguments string) {
 		quoted, shown := Quote(said), Text(said)
@@ -185,7 +189,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// A time that others have stored is a number, and one that a Duration can be made of.
+// A time that others have stored is a number, and one that a Duration can be made
+// of.
 func FuzzStoredMillis(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		ms, ok := StoredMillis(text)

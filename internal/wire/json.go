@@ -2,7 +2,8 @@ package wire
 
 import "unicode/utf8"
 
-// SplitName returns a name as messages in JSON have it: as text, or in bytes if it is no UTF-8.
+// SplitName returns a name as messages in JSON have it: as text, or in bytes if it
+// is no UTF-8.
 func SplitName(name string) (text string, raw []byte) {
 	if utf8.ValidString(name) {
 		return name, nil

@@ -33,8 +33,9 @@ func Prefix(p, name string) string {
 	return p + ":{" + name + "}"
 }
 
-// Tag returns the name that name shares its side keys and channels with, in braces:
-// that of "x" and "{x}" is "x". It returns "" if no other name has the same.
+// Tag returns the name that name shares its side keys and channels with, in
+// braces: that of "x" and "{x}" is "x". It returns "" if no other name has the
+// same.
 func Tag(name string) string {
 	tag, open := strings.CutPrefix(name, "{")
 	tag, closed := strings.CutSuffix(tag, "}")
@@ -73,7 +74,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// maxPrefix is how many bytes a prefix of names may have: patterns in questions to other clients need room.
+// maxPrefix is how many bytes a prefix of names may have: patterns in questions to
+// other clients need room.
 const maxPrefix = 100
 
 // CheckPrefix refuses what names cannot begin with, and what is too long.

@@ -33,7 +33,8 @@ func Owner(client string, n uint64) string {
 	return string(strconv.AppendUint(b, n, 10))
 }
 
-// KeptField returns the field of a lock that an owner has released and that stays for a while: nobody has it.
+// KeptField returns the field of a lock that an owner has released and that stays
+// for a while: nobody has it.
 func KeptField(owner string) string { return owner + ":kept" }
 
 // Kept says whether a field is such a lock's.

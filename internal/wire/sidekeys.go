@@ -81,8 +81,9 @@ const (
 	BarrierChannel = "redlatch_barrier_channel" // where the end of a generation is told
 )
 
-// RateRecount is the prefix of where it stands how far a rate limiter's records have
-// been added up, a string; with a client's UUID behind it, those of that client.
+// RateRecount is the prefix of where it stands how far a rate limiter's records
+// have been added up, a string; with a client's UUID behind it, those of that
+// client.
 const RateRecount = "redlatch_recount"
 
 // Fields of a rate limiter's hash.
@@ -127,22 +128,23 @@ func IsSideKey(key string) bool {
 		(strings.HasSuffix(rest, ":"+RateValue) || strings.Contains(rest, ":"+RateValue+":") || strings.Contains(rest, ":rwlock_timeout:"))
 }
 
-// NamesOwners says whether a hash is redlatch's own and beside a lock or barrier: its fields are owners, as those of a
-// lock are.
+// NamesOwners says whether a hash is redlatch's own and beside a lock or barrier:
+// its fields are owners, as those of a lock are.
 func NamesOwners(key string) bool {
 	return strings.HasPrefix(key, Revoke+":") || strings.HasPrefix(key, Barrier+":")
 }
 
-// BarrierKeys returns the keys of a barrier's scripts, for one generation: what all
-// generations share, what this one has, who is alive, and how the last one ended.
+// BarrierKeys returns the keys of a barrier's scripts, for one generation: what
+// all generations share, what this one has, who is alive, and how the last one
+// ended.
 func BarrierKeys(name, generation string) []string {
 	key := Prefix(Barrier, name)
 	return []string{key, key + ":" + generation, Prefix(BarrierAlive, name), key + ":ended"}
 }
 
 // RateKeys returns the keys of a rate limiter's scripts, for one client: the
-// configuration, the state that all share, that of this client, and how far either's
-// records were added up.
+// configuration, the state that all share, that of this client, and how far
+// either's records were added up.
 func RateKeys(name, client string) []string {
 	value, permits := Suffix(name, RateValue), Suffix(name, RatePermits)
 	recount := Prefix(RateRecount, name)

@@ -45,7 +45,8 @@ func (p *Pool) Go(job Job) {
 	next <- job
 }
 
-// Enter notes that a caller does a job itself, for which Close is to wait. Leave ends that.
+// Enter notes that a caller does a job itself, for which Close is to wait. Leave
+// ends that.
 func (p *Pool) Enter() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,8 +1,9 @@
-// Command walk acquires a free lock once, on a driver that answers from memory, and
-// writes what the compiler's counters (go build -cover) saw of it into two folders: up
-// to the driver's Run, and of the whole. It does so first with a context that never ends
-// and a driver that is quick to give up, and then as when a node is slow: with a context that
-// can end, and a driver that a caller cannot leave.
+// Command walk acquires a free lock once, on a driver that answers from memory,
+// and writes what the compiler's counters (go build -cover) saw of it into two
+// folders: up to the driver's Run, and of the whole. It does so first with a
+// context that never ends and a driver that is quick to give up, and then as when
+// a node is slow: with a context that can end, and a driver that a caller cannot
+// leave.
 package main
 
 import (
