@@ -21,7 +21,8 @@ var walks = []struct {
 }{
 	{"down", 41, 20},  // from Lock.Acquire to the driver's Run
 	{"whole", 86, 31}, // and back
-	// The same with a context that can end, or a driver with a longer time-out: a worker sends the request.
+	// The same with a context that can end, or a driver with a longer time-out: a
+	// worker sends the request.
 	{"down by a worker", 43, 20},
 	{"whole by a worker", 89, 31},
 }

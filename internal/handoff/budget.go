@@ -26,7 +26,7 @@ const (
 
 	shortestPause = 5 * time.Millisecond
 	LongestPause  = 80 * time.Millisecond
-	quietPauses    = 9 // a pause that nobody used is paid by so much time without one
+	quietPauses   = 9 // a pause that nobody used is paid by so much time without one
 
 	// Keep is for how long they are remembered.
 	Keep = quietPauses * LongestPause

@@ -224,7 +224,7 @@ func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 	if trusted {
 		if h = q.t.begin(ctx, q.o, now); h != nil {
 			q.e.news.Stop() // nobody tells a holder anything there
-			if q.queued {
+			if q.queued && !q.c.Server.Closed() {
 				q.c.Server.Go(func() { q.c.spare(q.l) })
 			}
 			return h, nil

@@ -167,8 +167,10 @@ func (h *Hold) lock(now time.Time) {
 	t.mu.Unlock()
 	if t.lease.Left(now) <= 0 {
 		t.lose(holdctx.Expired)
-	} else if after := h.own.expire(now); after != nil {
-		after()
+	} else if h.own != nil { // nil: the term has been renewed since the first look
+		if after := h.own.expire(now); after != nil {
+			after()
+		}
 	}
 	t.mu.Lock()
 }

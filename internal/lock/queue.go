@@ -21,7 +21,9 @@ const queueSpace = "queue"
 // Queue returns the queue with this entry, which is none of a lock. Those who look see callers that
 // want a lock like one of them. silent says why nobody can have the locks, if their servers do not answer.
 func (c *table) Queue(entry string, like *Lock, silent func() error) *Queue {
-	return &Queue{c: c, silent: silent, lock: &Lock{c: c.env, key: like.key, kind: like.kind, entry: entryKey{name: entry, space: queueSpace}}}
+	shown := *like
+	shown.c, shown.entry = c.env, entryKey{name: entry, space: queueSpace}
+	return &Queue{c: c, silent: silent, lock: &shown}
 }
 
 // A Place is that of a caller that the queue has let in.

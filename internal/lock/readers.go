@@ -109,9 +109,10 @@ func joinOrForm(ctx context.Context, p *waiter, e *entry, o *Params) (*term, *re
 			return t, nil
 		}
 	}
-	g, _ := e.extra.(*readerGroup)
-	fresh := g == nil
-	if fresh {
+	g, fresh := (*readerGroup)(nil), e.extra == nil
+	if !fresh {
+		g = e.extra.(*readerGroup)
+	} else {
 		g = &readerGroup{c: c, l: l, entry: e, o: *o, tried: make(chan struct{}), done: make(chan struct{})}
 		g.o.Try, g.o.Until, g.o.scope, g.o.asks, g.o.Member = false, time.Time{}, nil, nil, false // that is one's own
 		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

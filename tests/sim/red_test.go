@@ -44,8 +44,10 @@ func TestTheCheckerRefusesTwoMajorities(t *testing.T) {
 		{"a minority", []*whole{one(1, 0, s, 0)}, nil, "with 1 of 3 votes"},
 		{"it outlives a vote that it needs", []*whole{without(one(1, 0, 4*s, 0, 1), s)}, nil, "1.000000 process 1 trusts the RedLock a"},
 		{
-			"it outlives a vote that was lost, and is told so", []*whole{without(one(1, 0, 4*s, 0, 1), s)},
-			[]*loss{{site: 0, from: s / 2, to: s / 2}}, "with 1 of 3 votes",
+			"it outlives a vote that was lost, and is told so",
+			[]*whole{without(one(1, 0, 4*s, 0, 1), s)},
+			[]*loss{{site: 0, from: s / 2, to: s / 2}},
+			"with 1 of 3 votes",
 		},
 		{"it outlives a vote that it does not need", []*whole{without(one(1, 0, 4*s, 0, 1, 2), s)}, nil, ""},
 		{"it is over without the vote that it needs", []*whole{without(one(1, 0, s, 0, 1), s)}, nil, ""},
