@@ -24,7 +24,7 @@ const asWritten = uint32(script.Classic) + 1
 func (ms *messages) decide(m script.Messages) { ms.decided.Store(uint32(m) + 1) }
 
 // how returns Classic until something is decided.
-func (m *messages) how() script.Messages { return script.Messages(max(m.decided.Load(), 1) - 1) }
+func (ms *messages) how() script.Messages { return script.Messages(max(ms.decided.Load(), 1) - 1) }
 
 // SeenByScripts says that all who listen do so at the node that has the channel's
 // slot, where a script sees them.
