@@ -68,7 +68,7 @@ func (w *world) trouble(lane int) {
 		ends := time.After(f.lasts)
 		if !slices.Contains(w.Skip, f.number) {
 			w.trace("FAULT %d: %s for %v, process %d, site %d, side %d", f.number, f.what, f.lasts, w.victim(f).number, w.site(f), f.side)
-			w.mark(f, lane)
+			w.mark(f)
 			w.strike(f)
 		}
 		<-ends

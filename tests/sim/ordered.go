@@ -57,7 +57,7 @@ func (h *history) heldHistories() (all []linear.History) {
 		}
 		for _, s := range h.spans(c) {
 			take := linear.Op{What: linear.Acquire, Process: c.process, Who: c.nest, N: c.weight, From: s.from, To: s.from, Note: c.id}
-			if s.from == c.from {
+			if s.from == c.from && !c.inner { // that was asked for later than the outer one
 				take.From = min(c.call, c.from)
 			}
 			if len(h.losses) == 0 && !c.inner { // or a loss may have taken the last token as well
@@ -174,22 +174,31 @@ func ofBarrier(c *call, op linear.Op) linear.Op {
 }
 
 // mark notes that a fault strikes.
-func (w *world) mark(f fault, lane int) {
+func (w *world) mark(f fault) {
 	text := fmt.Sprintf("fault %d: %s, process %d, site %d, side %d", f.number, f.what, w.victim(f).number, w.site(f), f.side)
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
-	w.history.faults = append(w.history.faults, linear.Mark{Row: fmt.Sprint("faults ", lane+1), From: w.now(), To: w.now() + f.lasts, Text: text})
+	w.history.faults = append(w.history.faults, linear.Mark{Row: "faults", From: w.now(), To: w.now() + f.lasts, Text: text, Colour: linear.Bad})
 }
 
-// allMarks are the faults that have struck, the losses, and what was wrong.
-func (w *world) allMarks() []linear.Mark {
-	all := slices.Clone(w.history.faults)
+// allMarks are the holds, the faults that have struck, the losses, and what was wrong at first.
+func (w *world) allMarks() (all []linear.Mark) {
+	for _, c := range w.claims {
+		if !c.inner {
+			text, to := fmt.Sprintf("process %d has %s: %s", c.process, c.resource, c.how), c.to
+			if to < 0 { // it never ends
+				to = linear.Forever
+			}
+			all = append(all, linear.Mark{Row: c.resource, From: c.from, To: to, Text: text, Note: c.id, Colour: linear.Good})
+		}
+	}
+	all = append(all, w.history.faults...)
 	for _, l := range w.losses {
 		text := "may lose all: " + l.what
 		if l.resource != "" {
 			text = fmt.Sprintf("may lose %s: %s", l.resource, l.what)
 		}
-		all = append(all, linear.Mark{Row: "losses", From: l.from, To: l.to, Text: text})
+		all = append(all, linear.Mark{Row: "losses", From: l.from, To: l.to, Text: text, Colour: linear.Bad})
 	}
-	return append(all, linear.Mark{Row: "wrong", From: w.first, To: w.first, Text: w.wrong[0]})
+	return append(all, linear.Mark{Row: "wrong", From: w.first, To: w.first, Text: w.wrong[0], Colour: linear.Worse})
 }

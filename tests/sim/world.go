@@ -125,9 +125,9 @@ func Play(plan Plan) *Report {
 	}
 	time.Sleep(toClean)
 	w.close()
-	w.check()
 	w.checkEvents()
 	w.checkOrders()
+	w.check()
 	switch w.Type {
 	case "limiter":
 		w.checkRate()

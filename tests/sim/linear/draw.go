@@ -2,6 +2,7 @@ package linear
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,7 +15,15 @@ type Mark struct {
 	From, To time.Duration
 	Text     string
 	Note     string `json:",omitzero"` // for who looks closer
+	Colour   string
 }
+
+// The colours of marks.
+const (
+	Good  = "#d4edda"
+	Bad   = "#ffe5b4"
+	Worse = "#f5a9a9"
+)
 
 // What a drawing shows at most: so many steps, of so long before and after the moment that it is about.
 const (
@@ -126,15 +135,26 @@ func inRows(parts [][]Op) [][]int {
 	return rows
 }
 
-// annotations returns the marks of a time, as porcupine has them.
+// annotations returns the marks of a time, as porcupine has them. Those that last at one time are in several rows.
 func annotations(marks []Mark, from, to time.Duration) (all []porcupine.Annotation) {
+	marks = slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return m.From > to || m.To < from })
+	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Compare(a.From, b.From) })
+	ends := map[string][]time.Duration{}
 	for _, m := range marks {
-		if m.From <= to && m.To >= from {
-			all = append(all, porcupine.Annotation{
-				Tag: m.Row, Start: int64(max(m.From, from)), End: int64(min(m.To, to)), Description: m.Text, Details: m.Note,
-				BackgroundColor: "#f8d7da", TextColor: "#222",
-			})
+		row := slices.IndexFunc(ends[m.Row], func(end time.Duration) bool { return end <= m.From })
+		if row < 0 {
+			row = len(ends[m.Row])
+			ends[m.Row] = append(ends[m.Row], 0)
 		}
+		ends[m.Row][row] = m.To
+		tag := m.Row
+		if row > 0 {
+			tag = fmt.Sprintf("%s (%d)", m.Row, row+1)
+		}
+		all = append(all, porcupine.Annotation{
+			Tag: tag, Start: int64(max(m.From, from)), End: int64(min(m.To, to)), Description: m.Text, Details: m.Note,
+			BackgroundColor: m.Colour, TextColor: "#222",
+		})
 	}
 	return all
 }

@@ -169,7 +169,11 @@ func TestADrawingShowsTheMomentAndWhatStruck(t *testing.T) {
 		t.Fatalf("%s at %v: %s", verdict, stop.At, stop.Why)
 	}
 	file := filepath.Join(t.TempDir(), "a.html")
-	marks := []Mark{{Row: "faults", From: 299 * s, To: 310 * s, Text: "FAULT 1001: cut"}, {Row: "faults", From: 100 * s, To: 110 * s, Text: "long before"}}
+	marks := []Mark{
+		{Row: "faults", From: 299 * s, To: 310 * s, Text: "FAULT 1001: cut", Colour: Bad},
+		{Row: "faults", From: 100 * s, To: 110 * s, Text: "long before", Colour: Bad},
+		{Row: "faults", From: 200 * s, To: Forever, Text: "FAULT 1: stall", Colour: Bad},
+	}
 	if err := Draw(file, []History{h}, stop.At, marks); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +181,7 @@ func TestADrawingShowsTheMomentAndWhatStruck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"orders0: process 9999 acquires 1 as 9999", "orders0: what was before", "FAULT 1001: cut", "process 7: acquires 1 as 7777, later", "it waits", "taken by 300:1*1"} {
+	for _, want := range []string{"orders0: process 9999 acquires 1 as 9999", "orders0: what was before", "FAULT 1001: cut", `"faults (2)"`, "process 7: acquires 1 as 7777, later", "it waits", "taken by 300:1*1"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page does not have %q", want)
 		}

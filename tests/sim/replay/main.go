@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/tests/sim"
+	"github.com/redlatch/redlatch/tests/sim/linear"
 	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
@@ -216,7 +217,7 @@ func (c *campaign) note(plan sim.Plan, r *sim.Report, err error) bool {
 	return played
 }
 
-// keep writes the plan and the trace of a seed that went wrong, and says where they are.
+// keep writes the plan, the trace and the history of a seed that went wrong, and says where they are.
 func keep(dir string, plan sim.Plan, r *sim.Report, out io.Writer) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -231,7 +232,14 @@ func keep(dir string, plan sim.Plan, r *sim.Report, out io.Writer) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(out, "its plan is in %s.json, and its trace in %s.txt\n", name, name)
+	fmt.Fprintf(out, "its plan is in %s.json, and its trace in %s.txt\n", name, name)
+	if len(r.Histories) == 0 { // nobody has had anything
+		return nil
+	}
+	if err := linear.Draw(name+".html", r.Histories, r.At, r.Marks); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "a browser shows its history, from some seconds before the first violation on: %s.html\n", name)
 	return err
 }
 

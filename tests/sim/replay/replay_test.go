@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/tests/sim"
+	"github.com/redlatch/redlatch/tests/sim/linear"
 	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
@@ -87,14 +89,20 @@ func TestShrinkLeavesOutWhatIsNotNeeded(t *testing.T) {
 }
 
 // Who finds in the morning that a night of random seeds went wrong has to find what went wrong, too.
-func TestASeedThatGoesWrongLeavesItsPlanAndItsTrace(t *testing.T) {
+func TestASeedThatGoesWrongLeavesItsPlanItsTraceAndItsHistory(t *testing.T) {
 	plan, err := sim.Standard(7, "fair")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	c := campaign{keep: filepath.Join(t.TempDir(), "wrong"), out: &out}
-	r := &sim.Report{Wrong: []string{"two at a time"}, Log: []string{"first", "second"}, Struck: map[string]int{"cut": 2}}
+	take := linear.Op{What: linear.Acquire, Process: 3, N: 1, From: time.Second, To: 2 * time.Second}
+	r := &sim.Report{
+		Wrong: []string{"two at a time"}, Log: []string{"first", "second"}, Struck: map[string]int{"cut": 2},
+		Histories: []linear.History{{Model: "holds", Name: "orders1", Capacity: 1, Ops: []linear.Op{take}}},
+		Marks:     []linear.Mark{{Row: "faults", From: 0, To: time.Second, Text: "a cut"}},
+		At:        2 * time.Second,
+	}
 	if !c.note(plan, r, nil) || len(c.wrong) != 1 || c.figures.Plays[0].Wrong != 1 || c.figures.Plays[0].Faults["cut"] != 2 {
 		t.Errorf("%d went wrong, and the figures are %+v", len(c.wrong), c.figures.Plays)
 	}
@@ -107,7 +115,10 @@ func TestASeedThatGoesWrongLeavesItsPlanAndItsTrace(t *testing.T) {
 	if c.note(plan, &sim.Report{}, nil); !slices.ContainsFunc(c.figures.Plays, func(p *results.Played) bool { return p.Type == "red" && p.Topology == sim.Independent }) {
 		t.Errorf("a RedLock was played, and the figures are %+v", c.figures.Plays)
 	}
-	for end, want := range map[string]string{".txt": "first\nsecond\n", ".json": `"Seed": 7`} {
+	if !strings.Contains(out.String(), filepath.Join(c.keep, "fair-7.html")) {
+		t.Errorf("it does not say where the history is: %s", out.String())
+	}
+	for end, want := range map[string]string{".txt": "first\nsecond\n", ".json": `"Seed": 7`, ".html": "orders1: process 3 acquires 1"} {
 		if text, err := os.ReadFile(filepath.Join(c.keep, "fair-7"+end)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%v, and what is kept is %q", err, text)
 		}
