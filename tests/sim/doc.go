@@ -64,12 +64,17 @@
 //   - A hold is told that it is gone only after a loss of data, and so is a release, Redisson's too; that it was taken from it, only if somebody did.
 //   - No hold of the watchdog's lasts for longer than MaxHold.
 //   - When Shutdown says that all went well, no hold was cut off by it, and the server has none of those that were released.
-//   - Whoever goes on at a latch does so after all count-downs have begun, and its count fits those that have begun and ended. The server
-//     tells of it when all of them have been executed, each counted once.
-//   - Whoever has met others at a barrier was there at one time with enough of them. No two are told that they were the last one: as
-//     many were the last as the first, but for those who were told nothing. Whoever is told that others broke a barrier has been told. In
-//     half of the seeds nobody gives up early at a barrier, so that few are told nothing.
-//   - In no time a limiter gives more than its rate allows.
+//   - All that was told of one lock, semaphore, latch or barrier can have happened in one order, each call at a moment between its beginning
+//     and its end. Porcupine searches that order, with the models of package linear. No more permits are taken than there are, and
+//     a semaphore finds no more free, nor fewer than there must be. A latch is passed, and says what is missing, as its
+//     count-downs allow. Those who meet at a barrier came in the order that they were told, and as many of them as are needed; or all
+//     of them are told that it broke. A call that was told nothing may have been executed, or not.
+//   - In the calm, each process finds, takes and drains just the permits that there are. Before that a request without an answer may
+//     have some on their way. A release that somebody in its process waits for may be on its way, too. So too few free ones are noticed
+//     only until the first of these, and in the calm.
+//   - A server tells of a latch when all count-downs have been executed, each counted once.
+//   - In half of the seeds nobody gives up early at a barrier, so that few are told nothing.
+//   - In no time a limiter gives more than its rate allows. Package linear says why this has no model.
 //   - Tokens and terms rise, unless data was lost between.
 //   - Whoever waits gets it, once nothing goes wrong any more: all workers end, and then each process can have all of each object.
 //   - At the end nothing is left: no key but those that have to stay, no subscription, no goroutine. Close succeeds.

@@ -30,8 +30,10 @@ bit for bit. [guarantees.md](guarantees.md) says what is promised.
 ## The checker
 
 The checker knows nothing of the library. Each worker notes when it believes that it has something, and when it can know that this is over. The
-checker compares these times with one another, and with the losses of data that the faults have declared. What nobody holds has checks of its own:
-the rate that was given, who has met at a barrier, how often a latch was counted down. ` + "[The package comment](../tests/sim/doc.go)" + ` has each check.
+checker compares these times with one another, and with the losses of data that the faults have declared. ` + "[The package comment](../tests/sim/doc.go)" + ` has each check.
+
+[Porcupine](https://github.com/anishathalye/porcupine) searches one order in which a lock, a semaphore, a latch or a barrier can have answered all calls as
+it did ([models](../tests/sim/linear)). Of a lock that is a second opinion. A limiter's permits are counted instead, in each time between two calls.
 
 ## The menu
 
@@ -92,6 +94,7 @@ const replayText = `## Play it yourself
 | ` + "`make robustness`" + ` | plays and looks for the mutants, and writes this page |
 | ` + "`make campaign`" + ` | plays with real processes; ` + "`make page`" + ` then brings its figures to this page |
 
-A seed that goes wrong prints the command that plays it again. Its plan and its trace are kept in ` + "`.tools/sim/wrong`" + `. ` + "`make check`" + ` plays seeds that the
-commit gives, so that each commit plays other ones, and a failure of it can be played again.
+A seed that goes wrong prints the command that plays it again. Its plan, its trace and its history are kept in ` + "`.tools/sim/wrong`" + `. A browser
+shows the history: each call, the order that was found, and what struck meanwhile. ` + "`make check`" + ` plays seeds that the commit gives, so that each commit
+plays other ones, and a failure of it can be played again.
 `
