@@ -19,7 +19,7 @@ const (
 // no lock with a kind, nor anything with one of the words that kinds consist of,
 // such as modeRead.
 func TestNobodyAsksForTheKind(t *testing.T) {
-	files, info := checked(t, engine)
+	files, info := checked(t, engine, empty{})
 	kinds, words := 0, map[types.Object]bool{}
 	for ident, obj := range info.Defs {
 		if packageVar(obj) && isKind(obj.Type()) {
@@ -84,9 +84,9 @@ func TestNobodyAsksForTheKind(t *testing.T) {
 }
 
 // checked returns the sources of a package with the types of what it declares
-// itself. Other packages are empty here, so what comes of them has no type; but a
+// itself. Where other packages are empty, what comes of them has no type; but a
 // kind, and what has one, does not come of them.
-func checked(t *testing.T, dir string) ([]source, *types.Info) {
+func checked(t *testing.T, dir string, others types.Importer) ([]source, *types.Info) {
 	t.Helper()
 	var files []source
 	var trees []*ast.File
@@ -98,7 +98,7 @@ func checked(t *testing.T, dir string) ([]source, *types.Info) {
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	cfg := types.Config{
 		Error:    func(error) {}, // what is not there
-		Importer: empty{},
+		Importer: others,
 	}
 	_, _ = cfg.Check(ours(dir), fset, trees, info)
 	return files, info

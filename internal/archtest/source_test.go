@@ -4,9 +4,10 @@
 // nobody asks for the type of a lock, that the map of the code in
 // docs/architecture.md is true, and that nothing stands twice.
 //
-// It parses files and does not ask the go command, but for what a go.mod says and
-// for the way to a lock, which a program goes: files of every platform count, the
-// test cache sees which files were read, and it takes milliseconds.
+// It parses files and does not ask the go command, but for what a go.mod says, for
+// the way to a lock, which a program goes, and for the types of what the engine of
+// locks imports: files of every platform count, the test cache sees which files
+// were read, and it takes milliseconds.
 package archtest
 
 import (

@@ -2,13 +2,10 @@ package lock
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
-	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -34,39 +31,6 @@ func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) e
 		return notHeldBy(owner, &l.Lock, false, nil)
 	}
 	return l.extendOwner(ctx, owner, d)
-}
-
-// releaseOwner is ReleaseOwner for an owner that may be.
-func (l *Lock) releaseOwner(ctx context.Context, owner string) error {
-	o := l.releasing(owner)
-	reply, err := o.Run(ctx)
-	return notHeldBy(owner, l, reply.Int > 0 || o.Unknown, err)
-}
-
-// extendOwner is ExtendOwner for an owner that may be.
-func (l *Lock) extendOwner(ctx context.Context, owner string, d time.Duration) error {
-	o := l.c.Server.Question(lua.LockRenew, []string{l.key})
-	o.Args, o.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
-	reply, err := o.Run(ctx)
-	switch {
-	case err != nil:
-		return err
-	case len(reply.List) != 1:
-		return request.Unexpected(reply, lua.LockRenew)
-	}
-	if text := reply.List[0].Str; text != "" {
-		return o.Raised(ctx, text)
-	}
-	is := reply.List[0].Int == 1
-	return notHeldBy(owner, l, is, o.Doubt(is))
-}
-
-// notHeldBy returns holdctx.ErrNotHeld for a lock that turns out not to be that owner's.
-func notHeldBy(owner string, l *Lock, is bool, err error) error {
-	if err == nil && !is {
-		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), wire.Text(owner))
-	}
-	return err
 }
 
 // byOwner says what is wrong with a request that names that owner.

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A hold can be left to whoever has its id. Then its term is over in this process: nobody renews it or nests in it, the
@@ -85,6 +86,39 @@ func (t *nest) releaseApart(ctx context.Context) error {
 		t.orphan(nil)
 	} else {
 		t.orphan(err)
+	}
+	return err
+}
+
+// releaseOwner is ReleaseOwner for an owner that may be.
+func (l *Lock) releaseOwner(ctx context.Context, owner string) error {
+	o := l.releasing(owner)
+	reply, err := o.Run(ctx)
+	return notHeldBy(owner, l, reply.Int > 0 || o.Unknown, err)
+}
+
+// extendOwner is ExtendOwner for an owner that may be.
+func (l *Lock) extendOwner(ctx context.Context, owner string, d time.Duration) error {
+	o := l.c.Server.Question(lua.LockRenew, []string{l.key})
+	o.Args, o.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
+	reply, err := o.Run(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(reply.List) != 1:
+		return request.Unexpected(reply, lua.LockRenew)
+	}
+	if text := reply.List[0].Str; text != "" {
+		return o.Raised(ctx, text)
+	}
+	is := reply.List[0].Int == 1
+	return notHeldBy(owner, l, is, o.Doubt(is))
+}
+
+// notHeldBy returns holdctx.ErrNotHeld for a lock that turns out not to be that owner's.
+func notHeldBy(owner string, l *Lock, is bool, err error) error {
+	if err == nil && !is {
+		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), wire.Text(owner))
 	}
 	return err
 }

@@ -31,6 +31,12 @@
 // entry each, and a queue in Redis (fair.go); several locks of one client can be
 // taken with one request (together.go).
 //
+// # Its rooms
+//
+// Its files stand in five rooms, and names are used in one direction only: lock, which has the kinds of locks and the
+// ways to one; readers and fair, for those who wait together, or each for himself; wait, which has entries, gates and
+// what passes on; and term, which knows of nobody who waits, but for its home (home.go). internal/archtest has the list.
+//
 // # What it does not know
 //
 // It does not know what users call a lock, how its errors read, or who hears

@@ -10,19 +10,9 @@ import (
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/lua"
-	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
-
-// Fair returns the lock that has this name in Redis and that callers get in the order in which they
-// asked for it.
-func (c *Locks) Fair(key string) Spec {
-	l := c.Plain(key)
-	l.kind, l.twin, l.acquire = fair, nameclash.Queues, (*Locks).acquireFair
-	l.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
-	return l
-}
 
 // How long one who waits in a queue sleeps at most, give or take a fifth. Who
 // stands first tries sooner, in case that a message is lost or a holder dies. The

@@ -3,10 +3,7 @@ package lock
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -14,29 +11,6 @@ import (
 type values struct {
 	names  []string // sorted, each once
 	fields []string // of the values in Redis
-}
-
-// Group returns the lock of some values of a group.
-func (c *Locks) Group(key string, names []string) Spec {
-	l := c.Plain(key)
-	g := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
-	switch {
-	case l.err != nil:
-	case !wire.PlainCodec(c.Codec):
-		l.err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so under codec in Redisson's file (codec: !<org.redisson.client.codec.StringCodec> {}), or in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", l.Name(), c.Codec)
-	case len(g.names) == 0:
-		l.err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", l.Name())
-	}
-	l.more = append(l.more, strconv.Itoa(len(g.names)))
-	for _, v := range g.names {
-		g.fields = append(g.fields, wire.GroupField(v))
-	}
-	l.more = append(append(l.more, g.fields...), wire.Millis(c.Skew))
-	// Callers that want the same values line up with each other. Those that want
-	// others are kept apart by Redis, so no gate ever waits for another.
-	l.entry.name = key + "\x00" + strings.Join(g.fields, "\x00")
-	l.kind, l.own = group, g
-	return l
 }
 
 // values returns those of a lock that is a part of a group.

@@ -2,53 +2,12 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/request"
 )
 
 // A caller that has the lock already waits only for others of the same owner: for its siblings, or for those of its scope.
-
-// enterScope acquires or re-enters the lock for a scope.
-func (l *Spec) enterScope(ctx context.Context, sc *scope, o *Params, outer *Hold) (*Hold, error) {
-	c := l.locks
-	n := sc.enter(&l.Lock)
-	defer sc.leave(&l.Lock)
-	p := c.newWaiter(&l.Lock, o)
-	select {
-	case <-n.slot:
-	default:
-		if o.Try {
-			return nil, p.giveUpError(request.ErrWaitOver)
-		}
-		over := c.unplaced.publish(p.wait(ctx))
-		w := request.Waiting{Key: p.key, Asks: &n.refusals, Since: o.Since, Until: p.until, Stop: c.Server.Done}
-		_, err := request.Wait(ctx, c.Server, &w, n.slot)
-		if over(); err != nil {
-			return nil, p.giveUpError(err)
-		}
-	}
-	defer func() { n.slot <- struct{}{} }()
-	o.scope, o.asks = sc, &n.refusals
-	if t := n.t.Load(); t != nil {
-		h, err := sc.join(ctx, t, &l.Lock, o)
-		if !errors.Is(err, errNotNested) {
-			return h, p.giveUpError(err)
-		}
-	}
-	var h *Hold
-	var err error
-	if outer != nil {
-		h, err = c.nest(ctx, &l.Lock, outer, o)
-	} else {
-		h, err = l.acquire(c, ctx, &l.Lock, *o)
-	}
-	if err == nil {
-		n.t.Store(h.t)
-	}
-	return h, err
-}
 
 // nest re-enters the lock from outer, after its siblings.
 func (c *table) nest(ctx context.Context, l *Lock, outer *Hold, o *Params) (*Hold, error) {

@@ -1,51 +1,19 @@
 package lock
 
 import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
-	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/nameclash"
+	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/wire"
 )
-
-// A kind is all that tells one type of lock from another. No other code asks which
-// type it works for: it asks the kind what is so. A field that is not set says that
-// the lock is in this like a plain one.
-type kind struct {
-	scripts
-
-	// pause says how long to pause after that many tries for a term. nil: until
-	// somebody tells of a release, or the lock's TTL is over.
-	pause func(t *term, tries int) time.Duration
-	// releaseArgs returns what the release takes of the arguments owner, channel and
-	// own subscriptions.
-	releaseArgs func(l *Lock, args []string) []string
-	// forcing returns the first arguments of the script that frees the lock whoever has it, if that is more than the
-	// channel; those whom the caller has seen follow.
-	forcing func(l *Lock) []string
-
-	what    string // as users read it
-	space   string // locks of one name and another space share nothing here
-	gathers bool   // ids that are given up at the same time are released with one request
-	numbers bool   // with tokens it is shown as a type of its own, as it is in Redisson
-	part    bool   // others have other parts of what has the lock's name: values of a group
-	mode    string // of those who have the lock, if that is stored; another mode is another lock
-	under   string // an owner that has the lock in this mode, too, has it alone
-	shared  bool   // many may have it: they share a term
-	stops   bool   // while somebody waits for it, nobody new shares
-}
-
-// scripts are those of a kind.
-type scripts struct {
-	take     *script.Script // the only one that can make an owner
-	release  *script.Script // also undoes a take that nobody waits for any more
-	keep     *script.Script // ends a hold whose lock is to stay for a while; nil: there is no such hold
-	yield    *script.Script // nil if it does not pass between goroutines of a process,
-	transfer *script.Script // nor this one
-	renew    *script.Script
-	force    *script.Script
-	joint    *script.Script // takes several locks of this kind at once; nil: there is none
-}
 
 // plain is Redisson's RLock.
 var plain = &kind{
@@ -132,3 +100,81 @@ var group = &kind{
 
 // kinds are all of them.
 var kinds = []*kind{plain, spinning, fair, reading, writing, group}
+
+// Plain returns the reentrant lock that has this name in Redis.
+func (c *Locks) Plain(key string) Spec {
+	return Spec{locks: c, acquire: (*Locks).acquireAlone, Lock: Lock{
+		c: &c.env, key: key, kind: plain, wish: Wish{Lease: c.Watchdog}, channel: wire.Prefix(wire.LockChannel, key),
+		entry: entryKey{name: key}, keyring: keyring{alone: [1]string{key}}, err: request.CheckKey(key),
+	}}
+}
+
+// Numbered returns the reentrant lock that has this name in Redis of which every acquisition has a token. The counter has no
+// TTL, so that it can be read for as long as somebody has the lock. If the server has lost the counter, it goes on with the
+// server's clock, as one with a TTL does.
+func (c *Locks) Numbered(key string) Spec {
+	l := c.Plain(key)
+	l.Want(Wish{Fenced: true}, nil)
+	l.tokens.endless = -time.Millisecond
+	return l
+}
+
+// Fair returns the lock that has this name in Redis and that callers get in the order in which they
+// asked for it.
+func (c *Locks) Fair(key string) Spec {
+	l := c.Plain(key)
+	l.kind, l.twin, l.acquire = fair, nameclash.Queues, (*Locks).acquireFair
+	l.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
+	return l
+}
+
+// Read returns the read-write lock that has this name in Redis, to read.
+func (c *Locks) Read(key string) Spec {
+	l := c.sideOf(key, reading)
+	l.acquire = func(c *Locks, ctx context.Context, l *Lock, o Params) (*Hold, error) {
+		return acquireRead(ctx, &c.table, l, o)
+	}
+	return l
+}
+
+// Write returns the read-write lock that has this name in Redis, to write.
+func (c *Locks) Write(key string) Spec { return c.sideOf(key, writing) }
+
+// PreferWriters returns the same side of the lock with precedence for writers.
+func (l *Spec) PreferWriters() Spec {
+	preferring := *l
+	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.key), nameclash.Writers
+	if l.kind.shared {
+		preferring.taking = []string{l.key, preferring.writers}
+	}
+	return preferring
+}
+
+func (c *Locks) sideOf(key string, k *kind) Spec {
+	l := c.Plain(key)
+	l.kind, l.entry.space, l.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
+	return l
+}
+
+// Group returns the lock of some values of a group.
+func (c *Locks) Group(key string, names []string) Spec {
+	l := c.Plain(key)
+	g := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
+	switch {
+	case l.err != nil:
+	case !wire.PlainCodec(c.Codec):
+		l.err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so under codec in Redisson's file (codec: !<org.redisson.client.codec.StringCodec> {}), or in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", l.Name(), c.Codec)
+	case len(g.names) == 0:
+		l.err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", l.Name())
+	}
+	l.more = append(l.more, strconv.Itoa(len(g.names)))
+	for _, v := range g.names {
+		g.fields = append(g.fields, wire.GroupField(v))
+	}
+	l.more = append(append(l.more, g.fields...), wire.Millis(c.Skew))
+	// Callers that want the same values line up with each other. Those that want
+	// others are kept apart by Redis, so no gate ever waits for another.
+	l.entry.name = key + "\x00" + strings.Join(g.fields, "\x00")
+	l.kind, l.own = group, g
+	return l
+}

@@ -150,6 +150,36 @@ func hasItAlready(l *Lock) error {
 	return fmt.Errorf("%w: lock %q is non-reentrant and this owner has it; use its hold, or another owner", ErrReentry, l.Name())
 }
 
+// enclosing returns the live hold of this lock that ctx descends from, and the
+// scope it is in, if there are any. It fails if ctx descends from a hold that
+// is over, or from one that would make the caller wait for itself.
+func (l *Lock) enclosing(ctx context.Context) (*Hold, *scope, error) {
+	sc, _ := ctx.Value(scopeKey{}).(*scope)
+	h, _ := ctx.Value(nearest{l}).(*Hold)
+	if h == nil {
+		if l.kind.part {
+			o := overlap{l}
+			if other, _ := ctx.Value(o).(*Hold); other != nil {
+				return nil, nil, o.refuse(other)
+			}
+		}
+		return nil, sc, nil
+	}
+	if h.t.c != l.c {
+		h, _ = ctx.Value(member{l}).(*Hold) // of several clients' as one
+	}
+	if h == nil {
+		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.Name())
+	}
+	if err := h.unenterable(); err != nil {
+		return nil, nil, err
+	}
+	if l.wish.NonReentrant {
+		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it; use that hold, or a context that does not descend from it", ErrReentry, l.Name())
+	}
+	return h, sc, nil
+}
+
 // join adds a hold to a term of the scope. It fails with errNotNested if none of the scope's holds lives.
 func (s *scope) join(ctx context.Context, t *term, l *Lock, o *Params) (*Hold, error) {
 	writes, reads := false, false

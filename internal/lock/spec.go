@@ -3,11 +3,9 @@ package lock
 import (
 	"cmp"
 	"context"
-	"time"
+	"errors"
 
-	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/request"
-	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A Spec is a lock, and how its callers come to it.
@@ -18,153 +16,6 @@ type Spec struct {
 	// acquire waits for the lock for a caller that does not have it already.
 	acquire func(c *Locks, ctx context.Context, l *Lock, o Params) (*Hold, error)
 }
-
-// A Lock says which lock it is, and how it differs from others. It is immutable once
-// it has been used.
-type Lock struct {
-	c       *env
-	key     string // its name in Redis
-	kind    *kind
-	wish    Wish     // how everybody wants it
-	entry   entryKey // whoever wants a lock with the same one lines up with its callers
-	channel string   // where its release is told; empty: nowhere
-	keyring          // of its scripts
-	tokens  counter  // of a fenced lock; zero: it is of another kind, or has no tokens
-	writers string   // key of those who wait to write and have precedence
-	own     any      // what only locks of its kind have, and only the kind's file knows; nil: nothing
-	twin    string   // what it must not share with its twin; empty: nothing
-	more    []string // arguments that every script of this lock gets behind its own; nil: none
-	err     error    // a name that cannot be used
-}
-
-// A keyring is the keys of a lock's scripts.
-type keyring struct {
-	alone  [1]string // the lock's
-	keys   []string  // nil: that one alone
-	taking []string  // of the scripts that make an owner; nil: the same
-}
-
-// A counter is that of the fencing tokens of a lock.
-type counter struct {
-	key     string
-	endless time.Duration // what scripts are told instead of a TTL, if it is to have none: see token.luainc
-}
-
-// Plain returns the reentrant lock that has this name in Redis.
-func (c *Locks) Plain(key string) Spec {
-	return Spec{locks: c, acquire: (*Locks).acquireAlone, Lock: Lock{
-		c: &c.env, key: key, kind: plain, wish: Wish{Lease: c.Watchdog}, channel: wire.Prefix(wire.LockChannel, key),
-		entry: entryKey{name: key}, keyring: keyring{alone: [1]string{key}}, err: request.CheckKey(key),
-	}}
-}
-
-// allKeys returns those of the lock's scripts. For most locks that is one, which
-// needs no slice of its own: whoever asks for a lock makes a Spec.
-func (k *keyring) allKeys() []string {
-	if k.keys == nil {
-		return k.alone[:]
-	}
-	return k.keys
-}
-
-func tokenKey(key string) string { return wire.Prefix(wire.LockToken, key) }
-
-// A Wish is how a lock is wanted: what users say with its name.
-type Wish struct {
-	Lease        time.Duration // of a hold, or for which the watchdog renews it, in whole milliseconds
-	AtLeast      time.Duration // for so long nobody else is to get the lock, however soon it is released
-	MaxHold      time.Duration // the longest that the watchdog keeps a hold; 0: that of the client
-	HasLease     bool          // the hold ends with it; else the watchdog keeps the hold
-	Fenced       bool          // a hold gets a token
-	NonReentrant bool          // whoever has the lock already is refused
-	Note         string        // what a hold is for, until its holder says something else
-}
-
-// Want says how a lock is wanted that nobody has used yet, or why it cannot be wanted so. Without a lease it is the client's
-// watchdog's.
-func (l *Lock) Want(wish Wish, bad error) {
-	wish.Lease = cmp.Or(wish.Lease, l.c.Watchdog)
-	wish.Fenced = wish.Fenced && !l.kind.shared // a token could tell no reader from the others
-	if wish.Fenced && l.kind.numbers {
-		l.tokens.key = tokenKey(l.key)
-	}
-	l.wish = wish
-	if bad != nil && l.err == nil {
-		l.err = bad
-	}
-}
-
-// Wish returns how the lock is wanted.
-func (l *Lock) Wish() Wish { return l.wish }
-
-// Owns says whether a holder of the lock's key has this lock, by
-// the mode and the value that are stored of it, and what the value is.
-func (l *Lock) Owns(mode, value string) (string, bool) {
-	if l.kind.part {
-		return l.values().owns(value)
-	}
-	if l.kind.mode != "" && mode != l.kind.mode {
-		return "", false
-	}
-	return value, true
-}
-
-// Mode returns as what the lock is had, if that is stored; empty if there is one way.
-func (l *Lock) Mode() string { return l.kind.mode }
-
-// Whole says whether the lock is all that has its name in Redis.
-func (l *Lock) Whole() bool { return !l.kind.part && l.kind.mode == "" }
-
-// Numbered returns the reentrant lock that has this name in Redis of which every acquisition has a token. The counter has no
-// TTL, so that it can be read for as long as somebody has the lock. If the server has lost the counter, it goes on with the
-// server's clock, as one with a TTL does.
-func (c *Locks) Numbered(key string) Spec {
-	l := c.Plain(key)
-	l.Want(Wish{Fenced: true}, nil)
-	l.tokens.endless = -time.Millisecond
-	return l
-}
-
-// Forcing returns the first arguments of the script that frees the lock whoever has
-// it; those of Seen follow. And it says whether that script has something to do also if
-// nobody has the lock: those who waited in Redis, and have died, are to be removed.
-func (l *Lock) Forcing() (args []string, queue bool) {
-	if l.kind.forcing != nil {
-		return l.kind.forcing(l), true
-	}
-	return []string{l.channel}, false
-}
-
-// Force frees the lock if one of those has it that args name, and says whether it did,
-// or may have.
-func (l *Lock) Force(ctx context.Context, args []string) (bool, error) {
-	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.allKeys(), Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Quit}
-	reply, err := o.Run(ctx)
-	return o.Unknown || l.left(ctx, reply).Int != 0, err
-}
-
-// Name returns the lock's name, as its user gave it; Key that in Redis.
-func (l *Lock) Name() string { return l.c.Server.Name(l.key) }
-
-// Key returns the lock's name in Redis.
-func (l *Lock) Key() string { return l.key }
-
-// what returns which kind of lock it is, as users read it.
-func (l *Lock) what() string {
-	if l.tokens.key != "" {
-		return claim.Fenced
-	}
-	return l.kind.what
-}
-
-// Err says why the name cannot be used; nil if it can.
-func (l *Lock) Err() error { return l.err }
-
-// Refuse has every method of a lock that nobody has used yet fail with err.
-func (l *Lock) Refuse(err error) { l.err = err }
-
-// Exclusive says whether one at a time has the lock.
-func (l *Lock) Exclusive() bool { return !l.kind.shared }
 
 // Compare orders locks that are acquired together.
 func Compare(a, b *Spec) int {
@@ -180,17 +31,70 @@ func Same(a, b *Spec) bool {
 // Client returns the locks of the client that the lock is of.
 func (l *Spec) Client() *Locks { return l.locks }
 
-// Entry returns what callers must have in common to line up with each other.
-func (l *Lock) Entry() string { return l.entry.name }
-
-// Within says whether ctx descends from a hold of the lock, or an owner.
-func (l *Lock) Within(ctx context.Context) bool {
+// Enter acquires or re-enters the lock.
+func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	o.Wish = l.wish
+	if l.c.Server.Closed() {
+		return nil, request.ErrClosed
+	}
+	if l.twin != "" {
+		if err := l.c.Twins.Use(l.twin, l.key); err != nil {
+			return nil, err
+		}
+	}
 	outer, sc, err := l.enclosing(ctx)
-	return outer != nil || sc != nil || err != nil
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, l.c.Errors.Busy(Busy{Name: l.Name(), Cause: request.ContextError(ctx)})
+	case sc != nil:
+		return l.enterScope(ctx, sc, &o, outer)
+	case outer != nil:
+		return l.locks.nest(ctx, &l.Lock, outer, &o)
+	}
+	return l.acquire(l.locks, ctx, &l.Lock, o)
 }
 
-// An entryKey tells entries apart. A name may be a lock's and, by mistake, a
-// read-write lock's: those share nothing here.
-type entryKey struct {
-	name, space string
+// enterScope acquires or re-enters the lock for a scope.
+func (l *Spec) enterScope(ctx context.Context, sc *scope, o *Params, outer *Hold) (*Hold, error) {
+	c := l.locks
+	n := sc.enter(&l.Lock)
+	defer sc.leave(&l.Lock)
+	p := c.newWaiter(&l.Lock, o)
+	select {
+	case <-n.slot:
+	default:
+		if o.Try {
+			return nil, p.giveUpError(request.ErrWaitOver)
+		}
+		over := c.unplaced.publish(p.wait(ctx))
+		w := request.Waiting{Key: p.key, Asks: &n.refusals, Since: o.Since, Until: p.until, Stop: c.Server.Done}
+		_, err := request.Wait(ctx, c.Server, &w, n.slot)
+		if over(); err != nil {
+			return nil, p.giveUpError(err)
+		}
+	}
+	defer func() { n.slot <- struct{}{} }()
+	o.scope, o.asks = sc, &n.refusals
+	if t := n.t.Load(); t != nil {
+		h, err := sc.join(ctx, t, &l.Lock, o)
+		if !errors.Is(err, errNotNested) {
+			return h, p.giveUpError(err)
+		}
+	}
+	var h *Hold
+	var err error
+	if outer != nil {
+		h, err = c.nest(ctx, &l.Lock, outer, o)
+	} else {
+		h, err = l.acquire(c, ctx, &l.Lock, *o)
+	}
+	if err == nil {
+		n.t.Store(h.t)
+	}
+	return h, err
 }

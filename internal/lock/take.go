@@ -2,70 +2,11 @@ package lock
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/request"
 )
-
-// Enter acquires or re-enters the lock.
-func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
-	if l.err != nil {
-		return nil, l.err
-	}
-	o.Wish = l.wish
-	if l.c.Server.Closed() {
-		return nil, request.ErrClosed
-	}
-	if l.twin != "" {
-		if err := l.c.Twins.Use(l.twin, l.key); err != nil {
-			return nil, err
-		}
-	}
-	outer, sc, err := l.enclosing(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case ctx.Err() != nil:
-		return nil, l.c.Errors.Busy(Busy{Name: l.Name(), Cause: request.ContextError(ctx)})
-	case sc != nil:
-		return l.enterScope(ctx, sc, &o, outer)
-	case outer != nil:
-		return l.locks.nest(ctx, &l.Lock, outer, &o)
-	}
-	return l.acquire(l.locks, ctx, &l.Lock, o)
-}
-
-// enclosing returns the live hold of this lock that ctx descends from, and the
-// scope it is in, if there are any. It fails if ctx descends from a hold that
-// is over, or from one that would make the caller wait for itself.
-func (l *Lock) enclosing(ctx context.Context) (*Hold, *scope, error) {
-	sc, _ := ctx.Value(scopeKey{}).(*scope)
-	h, _ := ctx.Value(nearest{l}).(*Hold)
-	if h == nil {
-		if l.kind.part {
-			o := overlap{l}
-			if other, _ := ctx.Value(o).(*Hold); other != nil {
-				return nil, nil, o.refuse(other)
-			}
-		}
-		return nil, sc, nil
-	}
-	if h.t.c != l.c {
-		h, _ = ctx.Value(member{l}).(*Hold) // of several clients' as one
-	}
-	if h == nil {
-		return nil, nil, fmt.Errorf("%w: the context descends from a hold of lock %q of another client, which cannot be re-entered from this one; acquire with a context that does not descend from it", ErrReentry, l.Name())
-	}
-	if err := h.unenterable(); err != nil {
-		return nil, nil, err
-	}
-	if l.wish.NonReentrant {
-		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it; use that hold, or a context that does not descend from it", ErrReentry, l.Name())
-	}
-	return h, sc, nil
-}
 
 // take asks for the lock. If it does not get it, it returns what the server says: so
 // many facts. On failure it leaves the gate once it is known that the lock was not

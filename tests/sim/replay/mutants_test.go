@@ -194,7 +194,7 @@ var mutants = []mutant{
 		"lock", 20, "the server has let go of it before",
 	},
 	{
-		"re-entry", "a lock that is not re-entrant is entered again", "internal/lock/take.go",
+		"re-entry", "a lock that is not re-entrant is entered again", "internal/lock/scope.go",
 		"	if l.wish.NonReentrant {\n", "	if false {\n",
 		"nonreentrant", 20, "within itself",
 	},

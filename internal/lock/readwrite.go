@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -22,34 +21,6 @@ const (
 // which what has its name is held: an owner that reads under its own write is a writer.
 func (l *Lock) Outranked(modes []string) bool {
 	return l.kind.under != "" && slices.Contains(modes, l.kind.under)
-}
-
-// Read returns the read-write lock that has this name in Redis, to read.
-func (c *Locks) Read(key string) Spec {
-	l := c.sideOf(key, reading)
-	l.acquire = func(c *Locks, ctx context.Context, l *Lock, o Params) (*Hold, error) {
-		return acquireRead(ctx, &c.table, l, o)
-	}
-	return l
-}
-
-// Write returns the read-write lock that has this name in Redis, to write.
-func (c *Locks) Write(key string) Spec { return c.sideOf(key, writing) }
-
-// PreferWriters returns the same side of the lock with precedence for writers.
-func (l *Spec) PreferWriters() Spec {
-	preferring := *l
-	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.key), nameclash.Writers
-	if l.kind.shared {
-		preferring.taking = []string{l.key, preferring.writers}
-	}
-	return preferring
-}
-
-func (c *Locks) sideOf(key string, k *kind) Spec {
-	l := c.Plain(key)
-	l.kind, l.entry.space, l.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
-	return l
 }
 
 // While a slot of a cluster moves, a lock may be at the one node, and what keeps its readers alive at the other. The server
