@@ -104,8 +104,8 @@ func (c *table) Claims(yield claim.Yield) {
 			return
 		}
 	}
-	for _, g := range c.gates() {
-		if !queued(g, &list, yield) {
+	for _, l := range c.lines.All() {
+		if !queued(&l.gate, &list, yield) {
 			return
 		}
 	}

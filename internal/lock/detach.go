@@ -58,7 +58,7 @@ func (h *Hold) Detach() error {
 	if h.scope != nil {
 		h.scope.released(t.lock)
 	}
-	t.leave()
+	t.home.leave()
 	if observer != nil {
 		observer.Released(holdctx.EndDetached, time.Now(), nil)
 	}

@@ -112,7 +112,7 @@ func (c *queuers) standInQueue(ctx context.Context, l *Lock, o *Params, p *waite
 			err = q.wait(ctx, a)
 		}
 		if err != nil {
-			q.leave()
+			q.t.withdraw()
 			return nil, err
 		}
 	}
@@ -150,7 +150,6 @@ func newNonce() string {
 func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 	t, enqueue := q.t, "0"
 	if !q.o.Try {
-		t.markQueued()
 		enqueue = "1"
 		if t.watch && !t.fenced && t.length >= silence && !q.c.Server.Acks.Holds {
 			// A renewal makes up for a lease that it is not given at once, but not for
@@ -220,7 +219,7 @@ func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 			return h, nil
 		}
 	}
-	q.leave()
+	q.t.withdraw()
 	if trusted { // revoked, or the client closed, before it began
 		if q.c.Server.Closed() {
 			err = request.ErrClosed
@@ -228,13 +227,6 @@ func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 		return nil, err
 	}
 	return nil, q.late.Again(ctx, q.c.Server, q.o.Try, q.p.until)
-}
-
-// leave gives up the caller's place. One script leaves the queue and releases: what undoes a
-// take undoes a place.
-func (q *queuer) leave() {
-	q.t.discard()
-	q.t.leave()
 }
 
 // note draws conclusions from an answer.

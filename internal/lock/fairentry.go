@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/gate"
 	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -22,8 +21,7 @@ import (
 type queuers struct {
 	*table
 
-	localQueues queue.Registry[string, *localQueue] // by lock name
-	leavers     *queue.Gather[leaver]
+	leavers *queue.Gather[leaver]
 
 	mu     sync.Mutex             // guards what follows
 	spares map[string][]*ownEntry // by lock name, the oldest first
@@ -33,22 +31,7 @@ type queuers struct {
 // start readies the queuers of a client.
 func (c *queuers) start(ls *table) {
 	c.table, c.leavers = ls, queue.NewGather[leaver](mostQuit, ls.Server.Go)
-	ls.quit, ls.elsewhere = c.leaveQueue, append(ls.elsewhere, source{c.gates, c.closeSpares})
-}
-
-// gates returns those of all local queues.
-func (c *queuers) gates() (all []*gate.Gate[*term]) {
-	for _, q := range c.localQueues.All() {
-		all = append(all, &q.gate)
-	}
-	return all
-}
-
-// A localQueue is where the callers of one fair lock line up for the queue.
-type localQueue struct {
-	queue.Users
-
-	gate gate.Gate[*term] // nothing is passed; its waiters are the client's
+	ls.quit, ls.atClose = c.leaveQueue, c.closeSpares
 }
 
 // localQueuePause bounds how long a caller waits at the local queue: the order is
@@ -158,8 +141,8 @@ func (c *queuers) closeSpares() {
 // enterLocal waits until the callers before this one have their places. through lets
 // the next one in, and may be called more than once.
 func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, o *Params) (through func(), err error) {
-	e := c.localQueues.Get(l.key, func() *localQueue { return &localQueue{} })
-	in, err := e.pass(ctx, p, o)
+	e := c.lines.Get(l.key, func() *line { return &line{} })
+	in, err := pass(ctx, p, e, o)
 	done := false // through is called by one goroutine only
 	through = func() {
 		if done {
@@ -169,7 +152,7 @@ func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, o *Params)
 		if in {
 			e.gate.Exit()
 		}
-		c.localQueues.Put(l.key, e, nil)
+		c.lines.Put(l.key, e, nil)
 	}
 	if err != nil {
 		through()
@@ -180,7 +163,7 @@ func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, o *Params)
 // pass waits at the local queue, and says whether the caller is inside. One that
 // does not wait for the lock does not wait there either: somebody is about to
 // take the lock, or to line up for it.
-func (e *localQueue) pass(ctx context.Context, p *waiter, o *Params) (in bool, err error) {
+func pass(ctx context.Context, p *waiter, e *line, o *Params) (in bool, err error) {
 	if o.Try {
 		if e.gate.TryEnter() {
 			return true, nil

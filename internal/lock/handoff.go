@@ -150,6 +150,6 @@ func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
 			reply, err := o.Run(context.Background())
 			_ = x.released(&o, t.lock.left(context.Background(), reply), err)
 		}
-		t.leave()
+		t.home.leave()
 	})
 }

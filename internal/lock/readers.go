@@ -158,7 +158,7 @@ func (g *readerGroup) run() {
 		h, err = c.compete(g.ctx, g.entry, g.l, &g.o, &p)
 	}
 	if err == nil && c.Server.Closed() {
-		h.refuse()
+		h.t.refuse()
 		err = request.ErrClosed
 	}
 	if errors.Is(context.Cause(g.ctx), errRejoin) && err != nil && !c.Server.Closed() {

@@ -21,8 +21,7 @@ func spinPause(t *term, tries int) time.Duration {
 	answered := false
 	defer func() {
 		if !answered {
-			t.discard()
-			t.leave()
+			t.withdraw()
 		}
 	}()
 	pause := t.lock.own.(backoff)(tries) //nolint:forcetypeassert // Spin has set it

@@ -55,17 +55,17 @@ type table struct {
 	own      queue.Registry[string, *entry]   // those of one waiter each, by its owner id
 	spaces   []string                         // of all kinds
 	unplaced unplaced                         // those who wait in no entry
-
-	elsewhere []source // set before anybody waits
-
-	pool    sync.Pool // of entries, which come and go with every uncontended acquisition
-	tickets sync.Pool // of *ticket
+	lines    queue.Registry[string, *line]    // by lock name
+	atClose  func()                           // ends what else listens
+	pool     sync.Pool                        // of entries, which come and go with every uncontended acquisition
+	tickets  sync.Pool                        // of *ticket
 }
 
-// A source is what the table knows of callers that wait elsewhere than in entries.
-type source struct {
-	gates func() []*gate.Gate[*term] // at which they wait
-	close func()                     // ends all subscriptions
+// A line is where callers line up that have an entry each.
+type line struct {
+	queue.Users
+
+	gate gate.Gate[*term] // nothing is passed
 }
 
 // get returns the entry for a lock; its put gives it back.
@@ -82,9 +82,7 @@ func (ls *table) get(l *Lock) *entry {
 
 // Close ends all subscriptions. Waiters leave by themselves; a holder may stay.
 func (ls *table) Close() {
-	for _, s := range ls.elsewhere {
-		s.close()
-	}
+	ls.atClose()
 	for _, e := range ls.all() {
 		e.news.Stop()
 	}
@@ -103,17 +101,9 @@ func (ls *table) wake() {
 	for _, e := range ls.all() {
 		e.gate.Wake()
 	}
-	for _, g := range ls.gates() {
-		g.Wake()
+	for _, l := range ls.lines.All() {
+		l.gate.Wake()
 	}
-}
-
-// gates returns those at which callers wait that have no entry.
-func (ls *table) gates() (all []*gate.Gate[*term]) {
-	for _, s := range ls.elsewhere {
-		all = append(all, s.gates()...)
-	}
-	return all
 }
 
 // all returns all entries. The registries are not locked while any of them is looked at:

@@ -48,8 +48,7 @@ func judge(o *request.Call, reply driver.Reply, err error, ts ...*term) error {
 func abandon(o *request.Call, ts ...*term) {
 	leave := func() {
 		for _, t := range ts {
-			t.discard()
-			t.leave()
+			t.withdraw()
 		}
 	}
 	if o.Pending == nil {
@@ -76,8 +75,7 @@ func passOn(t *term) {
 	now := time.Now()
 	live, passable := t.startPassing(now)
 	if !live {
-		t.discard()
-		t.leave()
+		t.withdraw()
 		return
 	}
 	e := entryOf(t)

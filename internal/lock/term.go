@@ -28,8 +28,8 @@ type term struct {
 
 	home   home
 	member bool // of several as one: it owes nobody a turn
+	queued bool // it stands in a fair lock's queue, or soon will
 	inside bool // its holder is inside the gate, and has to leave it; guarded by mu
-	queued bool // it may stand in a fair lock's queue; guarded by mu
 	first  Hold // the first hold, to save an allocation
 }
 
@@ -58,7 +58,7 @@ func (c *env) newTerm(at home, id string, l *Lock, o *Params) *term {
 	if id == "" {
 		id = c.NewID()
 	}
-	t := &term{home: at, member: o.Member, nest: nest{
+	t := &term{home: at, member: o.Member, queued: l.kind.gathers && !o.Try, nest: nest{
 		owner: owner{c: c, lock: l, id: id, length: o.Lease, fenced: o.Fenced, watch: !o.HasLease}, alone: o.Member,
 	}}
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
@@ -126,13 +126,6 @@ func (t *nest) markUncertain() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.uncertain = true
-}
-
-// markQueued notes that t stands in a fair lock's queue, or may stand there soon.
-func (t *term) markQueued() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.queued = true
 }
 
 // begin makes a taken term live, with its first hold. It returns nil if the
@@ -248,7 +241,7 @@ func (t *term) release(ctx context.Context) error {
 	if t.state == termOver {
 		err := t.err
 		t.mu.Unlock()
-		t.leave()
+		t.home.leave()
 		return err
 	}
 	t.state, t.err = termOver, holdctx.ErrReleased
@@ -359,9 +352,8 @@ func (r *renewed) Close() {
 	})
 }
 
-// refuse releases a hold that came too late: the client has been closed.
-func (h *Hold) refuse() {
-	t := h.t
+// refuse releases a term that came too late: the client has been closed.
+func (t *term) refuse() {
 	t.c.Clock.Remove(&t.lease)
 	t.mu.Lock()
 	if t.state == termLive {
@@ -370,12 +362,12 @@ func (h *Hold) refuse() {
 	t.mu.Unlock()
 	t.c.Server.Go(func() {
 		_ = t.sendRelease()
-		t.leave()
+		t.home.leave()
 	})
 }
 
 // discard gives up a term that never began. If it was taken or put into a queue,
-// or a request of it may still be executed, its id is released.
+// or a request of it may still be executed, its id is released: one script leaves the queue and releases.
 func (t *term) discard() {
 	t.home.forget(t, false)
 	t.mu.Lock()
@@ -397,6 +389,12 @@ func (t *term) discard() {
 		_ = t.sendRelease()
 		t.home.put()
 	})
+}
+
+// withdraw gives up a term that never began, and lets the next caller in.
+func (t *term) withdraw() {
+	t.discard()
+	t.home.leave()
 }
 
 var errNotBegun = errors.New("redlatch: the term never began")

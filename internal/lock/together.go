@@ -89,15 +89,13 @@ func enterAll(locks []*Spec, p *Params) []*term {
 		if !e.gate.TryEnter() {
 			e.put()
 		} else if t := e.newTerm(&l.Lock, &each); e.budget.Owes(e.news.Foreign(), time.Now()) > 0 {
-			t.discard()
-			t.leave()
+			t.withdraw()
 		} else {
 			ts = append(ts, t)
 			continue
 		}
 		for _, t := range ts {
-			t.discard()
-			t.leave()
+			t.withdraw()
 		}
 		return nil
 	}
@@ -114,7 +112,7 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call) ([]*H
 		each.Wish = t.lock.wish
 		h, _ := entryOf(t).start(ctx, t, &each, true)
 		if h == nil {
-			t.leave()
+			t.home.leave()
 			continue
 		}
 		holds = append(holds, h)
@@ -123,7 +121,7 @@ func beginAll(ctx context.Context, ts []*term, p *Params, o *request.Call) ([]*H
 	for _, h := range holds {
 		switch {
 		case closed:
-			h.refuse()
+			h.t.refuse()
 		case len(holds) < len(ts):
 			h.t.c.Server.Go(func() { _ = h.Release(context.Background()) })
 		}

@@ -57,7 +57,7 @@ func (p *waiter) end(h *Hold, err error) (*Hold, error) {
 	if p.c.Server.Closed() {
 		// Close came while the request was in flight. Nobody works under this
 		// hold yet, so its lock need not wait for its TTL.
-		h.refuse()
+		h.t.refuse()
 		return nil, request.ErrClosed
 	}
 	return h, nil
@@ -73,8 +73,7 @@ func (c *table) compete(ctx context.Context, e *entry, l *Lock, o *Params, p *wa
 	for {
 		if e.budget.Owed > 0 {
 			if err := p.yieldOwed(ctx, e, t, o.Try); err != nil {
-				t.discard()
-				e.leave()
+				t.withdraw()
 				return nil, err
 			}
 		}
@@ -126,8 +125,7 @@ func (c *table) compete(ctx context.Context, e *entry, l *Lock, o *Params, p *wa
 			err = p.sleep(ctx, e, ttl)
 		}
 		if err != nil {
-			t.discard()
-			e.leave()
+			t.withdraw()
 			return nil, err
 		}
 	}
