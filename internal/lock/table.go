@@ -69,11 +69,11 @@ type line struct {
 }
 
 // get returns the entry for a lock; its put gives it back.
-func (ls *table) get(l *Lock) *entry {
-	return ls.entries.Get(l.entry, func() *entry {
-		e, ok := ls.pool.Get().(*entry)
+func (c *table) get(l *Lock) *entry {
+	return c.entries.Get(l.entry, func() *entry {
+		e, ok := c.pool.Get().(*entry)
 		if !ok {
-			e = &entry{ls: ls}
+			e = &entry{ls: c}
 		}
 		e.entryKey = l.entry
 		return e
@@ -81,69 +81,69 @@ func (ls *table) get(l *Lock) *entry {
 }
 
 // Close ends all subscriptions. Waiters leave by themselves; a holder may stay.
-func (ls *table) Close() {
-	ls.atClose()
-	for _, e := range ls.all() {
+func (c *table) Close() {
+	c.atClose()
+	for _, e := range c.all() {
 		e.news.Stop()
 	}
 }
 
 // Drain ends the waiting of all callers, now that the server is stopped, and waits until those have returned
 // that may leave something to be settled, at most for d.
-func (ls *table) Drain(d time.Duration) {
-	ls.wake()
-	ls.drain(d)
+func (c *table) Drain(d time.Duration) {
+	c.wake()
+	c.drain(d)
 }
 
 // wake has all waiters at the gates look around, now that the client is closed. A caller that comes
 // to a gate later sees that by itself.
-func (ls *table) wake() {
-	for _, e := range ls.all() {
+func (c *table) wake() {
+	for _, e := range c.all() {
 		e.gate.Wake()
 	}
-	for _, l := range ls.lines.All() {
+	for _, l := range c.lines.All() {
 		l.gate.Wake()
 	}
 }
 
 // all returns all entries. The registries are not locked while any of them is looked at:
 // shares of an entry are taken under its term's mutex.
-func (ls *table) all() []*entry {
-	return slices.Concat(ls.entries.All(), ls.queues.All(), ls.own.All())
+func (c *table) all() []*entry {
+	return slices.Concat(c.entries.All(), c.queues.All(), c.own.All())
 }
 
 // peek returns the term of a lock that this client has, or is about to have,
 // if a field in Redis may be that term's.
-func (ls *table) peek(name, owner string) *term {
-	t, _ := ls.find(name, owner)
+func (c *table) peek(name, owner string) *term {
+	t, _ := c.find(name, owner)
 	return t
 }
 
 // keeps says whether a hold of this client has an owner id, or has lapsed and may not have stopped.
-func (ls *table) keeps(name, owner string) bool {
-	t := ls.peek(name, owner)
-	return (t != nil && t.live()) || ls.lapsed.has(owner)
+func (c *table) keeps(name, owner string) bool {
+	t := c.peek(name, owner)
+	return (t != nil && t.live()) || c.lapsed.has(owner)
 }
 
 // known says whether a field of this client belongs to somebody here, if only to
 // one whose release is in flight: another one could overtake that.
-func (ls *table) known(name, owner string) bool {
-	t, leaving := ls.find(name, strings.TrimSuffix(owner, wire.WriteField("")))
+func (c *table) known(name, owner string) bool {
+	t, leaving := c.find(name, strings.TrimSuffix(owner, wire.WriteField("")))
 	return t != nil || leaving
 }
 
 // find looks for the term of an owner in all entries of a lock, whatever its
 // type: a name may, by mistake, be that of several. If it is not there, leaving
 // says that it may have gone just now.
-func (ls *table) find(name, owner string) (t *term, leaving bool) {
+func (c *table) find(name, owner string) (t *term, leaving bool) {
 	var candidates []*entry
-	if e := ls.own.Find(owner); e != nil {
+	if e := c.own.Find(owner); e != nil {
 		candidates = append(candidates, e)
-	} else if strings.HasPrefix(owner, ls.ID) {
-		candidates = ls.own.Select(func(e *entry) bool { return e.name == name }) // a holder's id may have changed
+	} else if strings.HasPrefix(owner, c.ID) {
+		candidates = c.own.Select(func(e *entry) bool { return e.name == name }) // a holder's id may have changed
 	}
-	for _, space := range ls.spaces {
-		if e := ls.entries.Find(entryKey{name, space}); e != nil {
+	for _, space := range c.spaces {
+		if e := c.entries.Find(entryKey{name, space}); e != nil {
 			candidates = append(candidates, e)
 		}
 	}
@@ -162,8 +162,8 @@ func (ls *table) find(name, owner string) (t *term, leaving bool) {
 }
 
 // ofPart returns the term of values of a group that may have an owner id.
-func (ls *table) ofPart(name, owner string) *term {
-	for _, e := range ls.all() {
+func (c *table) ofPart(name, owner string) *term {
+	for _, e := range c.all() {
 		e.mu.Lock()
 		t := e.cur
 		e.mu.Unlock()

@@ -318,10 +318,10 @@ func (t *nest) orphan(failed error) {
 type renewed term
 
 // EndContext ends the contexts of the holds, and nothing else.
-func (t *renewed) EndContext() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for h := t.holds; h != nil; h = h.next {
+func (r *renewed) EndContext() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for h := r.holds; h != nil; h = h.next {
 		h.end.Now(request.ErrClosed)
 	}
 }
