@@ -28,7 +28,6 @@ var oversized = map[string]excess{
 	"fields of internal/census.Claim":   {16, "all that a client says of what it holds or waits for, under the names that package admin has for it"},
 	"fields of internal/census.told":    {16, "the same on the wire, a field of JSON each"},
 	"methods of drivertest.env":         {40, "the words of the contract's tests, which read as sentences because one value has them all"},
-	"methods of internal/lock.Hold":     {26, "what its user can do with it, and the ways in which it ends, and is told to have ended: alone, with its nest, with its term, dropped, detached"},
 	"methods of internal/permit.Permit": {26, "what its user can do with it, the ways in which it ends, and what the clock of renewals asks of it"},
 }
 

@@ -50,17 +50,13 @@ type origin struct {
 	since   time.Time
 }
 
-// set makes h a hold of t that is yet to be added to it.
-func (h *Hold) set(ctx context.Context, t *term, o *Params, now time.Time) {
-	h.t, h.end.Context, h.scope, h.Watchdog, h.several, h.forming, h.at, h.since, h.open = t, ctx, o.scope, !o.HasLease, o.Member, o.Member, o.At, now, 1
+// addLocked adds a hold to the live ones, that was asked for so.
+func (t *nest) addLocked(ctx context.Context, h *Hold, o *Params, now time.Time) {
+	h.end.Context, h.scope, h.Watchdog, h.several, h.forming, h.at, h.since = ctx, o.scope, !o.HasLease, o.Member, o.Member, o.At, now
 	if o.Note != "" {
 		note := o.Note // so that a hold without one allocates nothing
 		h.note = &note
 	}
-}
-
-// addLocked adds a hold to the live ones, that was asked for so.
-func (t *nest) addLocked(h *Hold, o *Params) {
 	h.next = t.holds
 	if t.holds != nil {
 		t.holds.prev = h
@@ -73,15 +69,15 @@ func (t *nest) addLocked(h *Hold, o *Params) {
 		t.watched++
 		h.lease, t.keep = o.Lease, max(t.keep, o.Lease)
 		if d := cmp.Or(o.MaxHold, t.c.MaxHold); d > 0 {
-			h.own = endAlone(h, h.since, renew.MaxLease)
-			h.own.Until = h.since.Add(d)
+			h.own = endAlone(h, now, renew.MaxLease)
+			h.own.Until = now.Add(d)
 		}
 	}
 	if h.own != nil {
 		t.c.Clock.Add(&h.own.Lease, false)
 	}
 	if o.AtLeast > 0 {
-		t.stays.atLeast(h.since.Add(o.AtLeast))
+		t.stays.atLeast(now.Add(o.AtLeast))
 	}
 	if t.c.Server.Calm.Over() {
 		h.end.Now(request.ErrClosed)

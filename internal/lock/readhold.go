@@ -13,14 +13,13 @@ import (
 // has been counted; nil if there is none. It fails with errRejoin if the term
 // is over.
 func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, error) {
-	h := &Hold{reads: true, nesting: nesting{joined: turn}}
-	h.set(ctx, t, o, time.Now())
+	h := &Hold{reads: true, nesting: nesting{t: t, joined: turn, open: 1}}
 	need := o.Lease / 2
 	if o.HasLease {
 		need = o.trust() - o.Lease/8
 	}
 	var err error
-	if t.lease.Left(h.since) < need { // it ends too soon for this reader
+	if t.lease.Left(time.Now()) < need { // it ends too soon for this reader
 		err = t.extend(ctx, t.c.Server.Done, o.Until, o.Lease)
 	}
 	if err != nil {
@@ -31,19 +30,18 @@ func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, e
 		}
 		return nil, err
 	}
-	h.since = time.Now()
-	if t.lease.Left(h.since) <= 0 {
+	now := time.Now()
+	left := t.lease.Left(now)
+	if left <= 0 {
 		t.lose(holdctx.Expired)
 	}
-	if o.HasLease {
-		h.own = o.endAlone(h, t.lease.Left(h.since))
-	}
+	h.own = o.endAlone(h, now, left)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != termLive {
 		return nil, errRejoin
 	}
-	t.addLocked(h, o)
+	t.addLocked(ctx, h, o, now)
 	t.watchLocked()
 	return h, nil
 }
@@ -63,9 +61,12 @@ type ownEnd struct {
 	h *Hold
 }
 
-// endAlone returns the end of a hold with these Params that reads in a term with so much left.
-func (o *Params) endAlone(h *Hold, left time.Duration) *ownEnd {
-	return endAlone(h, h.since.Add(min(0, left-o.trust())), o.Lease)
+// endAlone returns the end of a hold with these Params that reads in a term with so much left; nil if they have no Lease.
+func (o *Params) endAlone(h *Hold, now time.Time, left time.Duration) *ownEnd {
+	if !o.HasLease {
+		return nil
+	}
+	return endAlone(h, now.Add(min(0, left-o.trust())), o.Lease)
 }
 
 // endAlone returns an end for h, as if a request that was sent then had been confirmed for so long.

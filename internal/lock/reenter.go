@@ -21,8 +21,7 @@ import (
 // It asks the server once, whether the lock still stands. Whatever becomes of
 // that request, it cannot make an owner, and a number that it leaves is corrected.
 func (t *term) reenter(ctx context.Context, outer *Hold, l *Lock, o *Params) (*Hold, error) {
-	h := &Hold{}
-	h.set(ctx, t, o, time.Now())
+	h := &Hold{nesting: nesting{t: t, open: 1}}
 	count, err := t.reserve(h, outer, l, o)
 	if err != nil {
 		if outer != nil {
@@ -52,16 +51,17 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Lock, o *Params) (*H
 		return nil, err
 	}
 	t.shown(count)
-	h.since = time.Now()
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != termLive {
 		return nil, t.err
 	}
-	if t.proves = t.proves || h.reads; h.reads && o.HasLease {
-		h.own = o.endAlone(h, t.lease.Left(h.since))
+	if h.reads {
+		t.proves = true
+		h.own = o.endAlone(h, now, t.lease.Left(now))
 	}
-	t.addLocked(h, o)
+	t.addLocked(ctx, h, o, now)
 	t.watchLocked()
 	return h, nil
 }

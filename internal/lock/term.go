@@ -132,7 +132,7 @@ func (t *nest) markUncertain() {
 // term was revoked, or the client closed, before it could begin.
 func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
 	h := &t.first
-	h.set(ctx, t, o, now)
+	h.t, h.open = t, 1
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.startLocked() {
@@ -142,7 +142,7 @@ func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
 	if t.lock.kind.shared {
 		h.reads, t.reads = true, 1
 	}
-	t.addLocked(h, o)
+	t.addLocked(ctx, h, o, now)
 	return h
 }
 
@@ -169,8 +169,7 @@ func (t *term) startPassing(now time.Time) (live, passable bool) {
 // adopt gives a live term that was passed on to its next hold. It returns
 // nil if the term has been lost in between.
 func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
-	h := &Hold{origin: origin{passed: true}}
-	h.set(ctx, t, o, now)
+	h := &Hold{origin: origin{passed: true}, nesting: nesting{t: t, open: 1}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != termLive {
@@ -179,7 +178,7 @@ func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
 	t.inside, t.count = true, 1
 	t.token = 0 // it was the last holder's
 	t.correctLocked()
-	t.addLocked(h, o)
+	t.addLocked(ctx, h, o, now)
 	t.watchLocked()
 	return h
 }

@@ -125,7 +125,7 @@ var mutants = []mutant{
 	},
 	{
 		"MaxHold", "a hold lasts for twice its MaxHold", "internal/lock/hold.go",
-		"h.own.Until = h.since.Add(d)", "h.own.Until = h.since.Add(2 * d)",
+		"h.own.Until = now.Add(d)", "h.own.Until = now.Add(2 * d)",
 		"lock", 20, "longer than MaxHold",
 	},
 	{
