@@ -21,7 +21,7 @@ type Context struct {
 	context.Context //nolint:containedctx // this is a context
 	held            Held
 	owner           any                     // is not garbage collected while somebody uses the context
-	end             context.CancelCauseFunc // ends the context inside, unless what is held does that itself; else nil
+	cancel          context.CancelCauseFunc // ends the context inside, unless what is held does that itself; else nil
 }
 
 // New returns the context of something held, made of the one that ends with it.
@@ -37,8 +37,8 @@ func (c *Context) Err() error {
 	if err == nil {
 		return nil
 	}
-	if c.end != nil {
-		c.end(err) // AfterFunc does that too, in a goroutine that has not run yet
+	if c.cancel != nil {
+		c.cancel(err) // AfterFunc does that too, in a goroutine that has not run yet
 	}
 	return context.Canceled
 }
@@ -82,17 +82,17 @@ func Join(ctx, end context.Context, h Held, owner any) context.Context {
 // asks for it. Its owner's mutex guards it.
 type Lazy struct {
 	Context context.Context         //nolint:containedctx // the acquisition's, until somebody asks
-	end     context.CancelCauseFunc // ends the context; nil until somebody asks
+	cancel  context.CancelCauseFunc // ends the context; nil until somebody asks
 }
 
 // Get returns the context. It has the values of the acquisition's, and is over
 // if err says why what is held is.
 func (e *Lazy) Get(err error) context.Context {
-	if e.end == nil {
+	if e.cancel == nil {
 		if e.Context.Done() != nil {
 			e.Context = context.WithoutCancel(e.Context)
 		}
-		e.Context, e.end = context.WithCancelCause(e.Context)
+		e.Context, e.cancel = context.WithCancelCause(e.Context)
 		e.End(err)
 	}
 	return e.Context
@@ -102,8 +102,8 @@ func (e *Lazy) Get(err error) context.Context {
 // It runs no code of users: functions given to context.AfterFunc get goroutines of
 // their own.
 func (e *Lazy) End(err error) {
-	if e.end != nil && err != nil {
-		e.end(err)
+	if e.cancel != nil && err != nil {
+		e.cancel(err)
 	}
 }
 

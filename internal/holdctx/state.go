@@ -7,24 +7,25 @@ import (
 )
 
 // A State is how far something held has come: whether it is over, who has heard of
-// that, and the context that ends with it. It is embedded in what is held, which
-// adds what the clock says.
+// that, and the context that ends with it. What is held has one as a field of its
+// own, not embedded: whoever could end the state alone would leave the rest live.
 type State struct {
 	Mu       sync.Mutex // guards what follows, and what its owner puts beside it
 	Why      error      // it is over; nil while it is live
 	told     bool       // its holder has been told so by its release
-	end      Lazy       // what End returns
+	context  Lazy       // what Context returns
 	observer Observer   // of its end; nil: there is none, or it has been told
 }
 
-// Under says with which context it was acquired. It is called once, and first.
-func (s *State) Under(ctx context.Context) { s.end.Context = ctx }
+// Under says with which context it was acquired. It is called once, before the
+// first Context and CutContext.
+func (s *State) Under(ctx context.Context) { s.context.Context = ctx }
 
-// End returns the context that ends with it.
-func (s *State) End() context.Context {
+// Context returns the context that ends with it.
+func (s *State) Context() context.Context {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	return s.end.Get(s.Why)
+	return s.context.Get(s.Why)
 }
 
 // Over returns why it is over, without a look at the clock.
@@ -35,13 +36,13 @@ func (s *State) Over() error {
 }
 
 // EndLocked ends it and its context, unless it has ended before, and says whether
-// it did. That runs no code of users, so a mutex may be locked.
+// it did. Mu must be locked, and may be: that runs no code of users.
 func (s *State) EndLocked(err error) bool {
 	if s.Why != nil {
 		return false
 	}
 	s.Why = err
-	s.end.End(err)
+	s.context.End(err)
 	return true
 }
 
@@ -59,10 +60,10 @@ func (s *State) Finish(err error) error {
 	return err
 }
 
-// LetGo ends it for its holder, unless it has ended before. It says whether its
-// holder lets go for the first time, and why it is over: from the second time on
-// because it has been released, and nothing else.
-func (s *State) LetGo() (first bool, why error) {
+// NoteRelease ends it for its holder, unless it has ended before. It says whether
+// its holder releases it for the first time, and why it is over: from the second
+// time on because it has been released, and nothing else.
+func (s *State) NoteRelease() (first bool, why error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.EndLocked(ErrReleased)
@@ -78,7 +79,7 @@ func (s *State) CutContext(err error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if s.Why == nil {
-		s.end.Now(err)
+		s.context.Now(err)
 	}
 }
 

@@ -27,10 +27,10 @@ type Hold struct {
 
 	note note
 
-	holdctx.State              // its mutex guards what follows, too
-	holds         []*lock.Hold // in the order in which they were acquired
-	begun         bool
-	stops         []func() bool
+	state holdctx.State // its mutex guards what follows, too
+	holds []*lock.Hold  // in the order in which they were acquired
+	begun bool
+	stops []func() bool
 
 	// Of a RedLock: attempts at members that are in flight, and how to let the
 	// next caller of this process in.
@@ -41,15 +41,15 @@ type Hold struct {
 
 func newHold(ctx context.Context, q *acquisition, need int) *Hold {
 	g := &Hold{name: q.m.Name, of: q.errors().BusyOf, need: need, watchdog: !q.want.HasLease}
-	g.Under(ctx)
+	g.state.Under(ctx)
 	return g
 }
 
 // add adds a member's hold, and says whether it still counts.
 func (g *Hold) add(h *lock.Hold) bool {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
-	if g.Why != nil {
+	g.state.Mu.Lock()
+	defer g.state.Mu.Unlock()
+	if g.state.Why != nil {
 		return false
 	}
 	g.holds = append(g.holds, h)
@@ -94,7 +94,7 @@ func (g *Hold) watchLocked(h *lock.Hold) {
 	end := h.End()
 	g.stops = append(g.stops, context.AfterFunc(end, func() {
 		if h.Err() == nil { // its client is shut down: it can still be released, or lost
-			g.CutContext(context.Cause(end))
+			g.state.CutContext(context.Cause(end))
 			h.Observe(recheck{g})
 			return
 		}
@@ -102,8 +102,8 @@ func (g *Hold) watchLocked(h *lock.Hold) {
 	}))
 }
 
-// A recheck has a hold recheck around when a member ends whose context has ended
-// before.
+// A recheck looks at the whole hold again when a member ends whose context ended
+// before the member did.
 type recheck struct{ g *Hold }
 
 // Released implements holdctx.Observer.
@@ -116,7 +116,7 @@ func (r recheck) Ended(holdctx.End, time.Time, error) { _ = r.g.Err() }
 // about to: Close frees those under which nobody works. A Close that comes now
 // waits until it is decided whether somebody will.
 func (g *Hold) begin() error {
-	g.Mu.Lock()
+	g.state.Mu.Lock()
 	g.begun = true
 	var closed []error
 	for _, h := range g.holds {
@@ -128,7 +128,7 @@ func (g *Hold) begin() error {
 		g.watchLocked(h)
 	}
 	holds := g.holds
-	g.Mu.Unlock()
+	g.state.Mu.Unlock()
 	if len(holds)-len(closed) < g.need {
 		return join(closed)
 	}
@@ -141,9 +141,9 @@ func (g *Hold) begin() error {
 
 // Err returns why the hold is over, if it is. It looks at the clock.
 func (g *Hold) Err() error {
-	g.Mu.Lock()
-	err, holds := g.Why, g.holds
-	g.Mu.Unlock()
+	g.state.Mu.Lock()
+	err, holds := g.state.Why, g.holds
+	g.state.Mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,14 @@ func (g *Hold) Err() error {
 		return nil
 	}
 	defer g.goOut()
-	return g.Finish(join(ends))
+	return g.state.Finish(join(ends))
 }
+
+// End returns the context that ends with the hold.
+func (g *Hold) End() context.Context { return g.state.Context() }
+
+// Observe has o told of the hold's end, at once if that has come already.
+func (g *Hold) Observe(o holdctx.Observer) { g.state.Observe(o) }
 
 // join is errors.Join that leaves a single error as it is.
 func join(errs []error) error {
@@ -174,8 +180,8 @@ func (g *Hold) holderOf(err error) *lock.Hold {
 	if !ok || busy.Owner == "" {
 		return nil
 	}
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
+	g.state.Mu.Lock()
+	defer g.state.Mu.Unlock()
 	for _, h := range g.holds {
 		if h.ID() == busy.Owner {
 			return h
@@ -186,8 +192,8 @@ func (g *Hold) holderOf(err error) *lock.Hold {
 
 // has says whether a member is held.
 func (g *Hold) has(l *lock.Spec) bool {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
+	g.state.Mu.Lock()
+	defer g.state.Mu.Unlock()
 	return slices.ContainsFunc(g.holds, func(h *lock.Hold) bool { return h.Of(&l.Lock) })
 }
 
@@ -213,7 +219,7 @@ func (g *Hold) level(ctx context.Context, q *acquisition) error {
 func (g *Hold) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, memberPatience)
 	defer cancel()
-	_ = g.Finish(holdctx.ErrReleased)
+	_ = g.state.Finish(holdctx.ErrReleased)
 	_ = g.releaseAll(ctx)
 }
 
@@ -221,12 +227,12 @@ func (g *Hold) undo(ctx context.Context) {
 func (g *Hold) Release(ctx context.Context) error {
 	_ = g.Err() // a window that is over ends it as lost
 	now := time.Now()
-	if first, why := g.LetGo(); !first {
+	if first, why := g.state.NoteRelease(); !first {
 		return why
 	}
 	defer g.goOut()
 	err := g.releaseAll(ctx)
-	g.TellRelease(holdctx.EndOfRelease(err), now, err)
+	g.state.TellRelease(holdctx.EndOfRelease(err), now, err)
 	return err
 }
 
@@ -237,10 +243,10 @@ const pace = 100 * time.Millisecond
 // releaseAll releases the holds in reverse order; those of a RedLock all at once.
 // A member that does not answer does not hold up the others.
 func (g *Hold) releaseAll(ctx context.Context) error {
-	g.Mu.Lock()
+	g.state.Mu.Lock()
 	holds, stops, quit, idle := g.holds, g.stops, g.quit, g.away.None()
 	g.stops = nil
-	g.Mu.Unlock()
+	g.state.Mu.Unlock()
 	for _, stop := range stops {
 		stop()
 	}
@@ -298,19 +304,19 @@ func (g *Hold) releaseAll(ctx context.Context) error {
 // that gets to it. Like lock.Hold.Dropped it does nothing itself.
 func (g *Hold) Dropped() {
 	giveUp := sync.OnceFunc(g.giveUp)
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
+	g.state.Mu.Lock()
+	defer g.state.Mu.Unlock()
 	for _, h := range g.holds {
 		h.Client().Dropped.Add(giveUp)
 	}
 }
 
 func (g *Hold) giveUp() {
-	g.Tell(holdctx.EndDropped, nil)
-	_ = g.Finish(holdctx.ErrReleased) // whatever is in flight is not to join it
-	g.Mu.Lock()
+	g.state.Tell(holdctx.EndDropped, nil)
+	_ = g.state.Finish(holdctx.ErrReleased) // whatever is in flight is not to join it
+	g.state.Mu.Lock()
 	holds, quit := g.holds, g.quit
-	g.Mu.Unlock()
+	g.state.Mu.Unlock()
 	if quit != nil {
 		quit(holdctx.ErrReleased)
 	}
@@ -323,9 +329,9 @@ func (g *Hold) giveUp() {
 // Value implements holdctx.Held: it answers which hold of a lock a context
 // descends from.
 func (g *Hold) Value(key any) any {
-	g.Mu.Lock()
+	g.state.Mu.Lock()
 	holds := g.holds
-	g.Mu.Unlock()
+	g.state.Mu.Unlock()
 	for _, h := range holds {
 		if v := h.Value(key); v != nil {
 			return v
@@ -336,8 +342,8 @@ func (g *Hold) Value(key any) any {
 
 // Holds returns the members' holds, in the order in which they were acquired.
 func (g *Hold) Holds() []*lock.Hold {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
+	g.state.Mu.Lock()
+	defer g.state.Mu.Unlock()
 	return slices.Clone(g.holds)
 }
 

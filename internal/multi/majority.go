@@ -288,19 +288,19 @@ func (g *Hold) count(votes <-chan answer, members int) (cast []answer, won bool)
 
 // back notes that an attempt has come back, and says whether it was the last.
 func (g *Hold) back() bool {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
+	g.state.Mu.Lock()
+	defer g.state.Mu.Unlock()
 	g.away.Add(-1)
 	return g.away.Count() == 0
 }
 
 // stayIn keeps the callers behind this one waiting until the hold is over.
 func (g *Hold) stayIn(place *lock.Place) {
-	g.Mu.Lock()
+	g.state.Mu.Lock()
 	place.Show(g.holds[0])
 	g.leave = place.Leave
-	lost := g.Why != nil
-	g.Mu.Unlock()
+	lost := g.state.Why != nil
+	g.state.Mu.Unlock()
 	if lost {
 		g.goOut()
 	}
@@ -308,10 +308,10 @@ func (g *Hold) stayIn(place *lock.Place) {
 
 // goOut lets the next caller of this process in.
 func (g *Hold) goOut() {
-	g.Mu.Lock()
+	g.state.Mu.Lock()
 	leave := g.leave
 	g.leave = nil
-	g.Mu.Unlock()
+	g.state.Mu.Unlock()
 	if leave != nil {
 		leave()
 	}

@@ -37,9 +37,9 @@ func (all *Semaphores) Claims(yield claim.Yield) {
 }
 
 func (p *Permit) claim() claim.Claim {
-	p.Mu.Lock()
+	p.state.Mu.Lock()
 	note := p.note
-	p.Mu.Unlock()
+	p.state.Mu.Unlock()
 	return claim.Claim{
 		Name: p.sem.Key, Kind: claim.Expirable, Owner: p.ID(),
 		Since: p.since, Until: p.lease.Trusted(), Renewed: p.kept, Count: 1, Site: p.site, Note: note,

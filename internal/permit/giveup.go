@@ -20,18 +20,18 @@ func dropped(ps []*Permit) {
 	all.Dropped.Add(func() {
 		var live []*Permit
 		for _, p := range ps {
-			p.Mu.Lock()
-			if p.Why == nil && !p.detached {
+			p.state.Mu.Lock()
+			if p.state.Why == nil && !p.detached {
 				live = append(live, p)
 			}
-			p.Mu.Unlock()
+			p.state.Mu.Unlock()
 		}
 		if len(live) == 0 {
 			return
 		}
 		all.Events.Dropped(ps[0].sem.Name(), ps[0].site)
 		for _, p := range live {
-			p.Tell(holdctx.EndDropped, nil)
+			p.state.Tell(holdctx.EndDropped, nil)
 		}
 		all.Server.Go(func() { _ = Together(live).Release(context.Background()) })
 	})
@@ -51,7 +51,7 @@ func (s *Expirable) giveUp(ctx context.Context, ps []*Permit) error {
 		s.all.Events.Lost(loss)
 	}
 	for _, p := range ps {
-		p.TellRelease(holdctx.EndOfRelease(err), now, err)
+		p.state.TellRelease(holdctx.EndOfRelease(err), now, err)
 	}
 	return err
 }

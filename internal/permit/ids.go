@@ -45,7 +45,7 @@ func (s *Expirable) giveBack(ids []string) error {
 	}
 	for _, p := range ours {
 		if p.end(holdctx.ErrReleased, "") {
-			p.Tell(holdctx.EndReleased, nil)
+			p.state.Tell(holdctx.EndReleased, nil)
 		}
 	}
 	b := &giveBack{ids: ids, done: make(chan struct{})}

@@ -63,7 +63,7 @@ func (ps *livePermits) all() []*Permit {
 
 // live says whether the permit is live, and changes nothing if it is over.
 func (p *Permit) live(now time.Time) bool {
-	return p.Over() == nil && p.lease.Left(now) > 0 && (p.lease.Until.IsZero() || now.Before(p.lease.Until))
+	return p.state.Over() == nil && p.lease.Left(now) > 0 && (p.lease.Until.IsZero() || now.Before(p.lease.Until))
 }
 
 // of returns the live permits of a semaphore that have these ids, or all of

@@ -27,10 +27,10 @@ type Permit struct {
 	site      callsite.Site
 	since     time.Time
 
-	holdctx.State                // its mutex guards what follows, too
-	lost          holdctx.Reason // how it was lost, if it was
-	detached      bool           // Detach was called: it is over here when it is released here, and not before
-	note          string         // what its holder says that it is for
+	state    holdctx.State  // ended by end and nothing else; its mutex guards what follows, too
+	lost     holdctx.Reason // how it was lost, if it was
+	detached bool           // Detach was called: it is over here when it is released here, and not before
+	note     string         // what its holder says that it is for
 }
 
 // Name returns the semaphore's name.
@@ -41,6 +41,12 @@ func (p *Permit) ID() string { return hex.EncodeToString([]byte(p.id)) }
 
 // Token returns none.
 func (p *Permit) Token() int64 { return 0 }
+
+// End returns the context that ends with the permit.
+func (p *Permit) End() context.Context { return p.state.Context() }
+
+// Observe has o told of the permit's end, at once if that has come already.
+func (p *Permit) Observe(o holdctx.Observer) { p.state.Observe(o) }
 
 // Kept says whether the watchdog keeps it.
 func (p *Permit) Kept() bool { return p.kept }
@@ -56,7 +62,7 @@ func (p *Permit) Expires() time.Time {
 func newPermit(s *Expirable, w *expirableWaiter, id string, now time.Time) *Permit {
 	want := &w.Want
 	p := &Permit{sem: s, id: id, kept: !want.HasLease, uncertain: want.uncertain, site: w.Site, note: want.Note, since: now}
-	p.Under(w.Ctx)
+	p.state.Under(w.Ctx)
 	p.lease.Kind, p.lease.Holder, p.lease.Length = s.all.kind, p, want.Lease
 	p.lease.Group = wire.Slot(s.Key)
 	p.lease.Confirm(want.sent, want.Lease)
@@ -75,9 +81,9 @@ func (p *Permit) Value(key any) any {
 			k.Add(p.ID())
 		}
 	case holdctx.Doubt:
-		p.Mu.Lock()
+		p.state.Mu.Lock()
 		apart := p.detached
-		p.Mu.Unlock()
+		p.state.Mu.Unlock()
 		if !apart {
 			p.sem.all.Clock.Check(&p.lease)
 		}
@@ -101,16 +107,16 @@ func (p *Permit) Detach() error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	p.Mu.Lock()
-	err := p.Why
+	p.state.Mu.Lock()
+	err := p.state.Why
 	p.detached = err == nil
-	p.Mu.Unlock()
+	p.state.Mu.Unlock()
 	if err != nil {
 		return err
 	}
 	p.sem.all.Clock.Remove(&p.lease)
 	p.sem.all.live.remove(p)
-	p.TellRelease(holdctx.EndDetached, time.Now(), nil)
+	p.state.TellRelease(holdctx.EndDetached, time.Now(), nil)
 	return nil
 }
 
@@ -119,11 +125,11 @@ func (p *Permit) SetNote(text string) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+	p.state.Mu.Lock()
+	defer p.state.Mu.Unlock()
 	switch {
-	case p.Why != nil:
-		return p.Why
+	case p.state.Why != nil:
+		return p.state.Why
 	case p.detached: // nobody can be told
 		return holdctx.ErrDetached
 	}
@@ -133,7 +139,7 @@ func (p *Permit) SetNote(text string) error {
 
 // Err looks at the clock itself.
 func (p *Permit) Err() error {
-	if err := p.Over(); err != nil {
+	if err := p.state.Over(); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -142,19 +148,19 @@ func (p *Permit) Err() error {
 	} else if !p.lease.Until.IsZero() && !now.Before(p.lease.Until) {
 		p.lose(holdctx.MaxHold)
 	}
-	return p.Over()
+	return p.state.Over()
 }
 
 // end ends the permit, if nothing else has, and says whether it did. Its context
 // ends before anything else happens. how is empty if it was not lost.
 func (p *Permit) end(err error, how holdctx.Reason) bool {
-	p.Mu.Lock()
-	if (p.detached && err != holdctx.ErrReleased) || !p.EndLocked(err) { //nolint:errorlint // the value itself
-		p.Mu.Unlock()
+	p.state.Mu.Lock()
+	if (p.detached && err != holdctx.ErrReleased) || !p.state.EndLocked(err) { //nolint:errorlint // the value itself
+		p.state.Mu.Unlock()
 		return false
 	}
 	p.lost = how
-	p.Mu.Unlock()
+	p.state.Mu.Unlock()
 	p.sem.all.Clock.Remove(&p.lease)
 	p.sem.all.live.remove(p)
 	return true
@@ -170,7 +176,7 @@ func (p *Permit) lose(how holdctx.Reason) {
 		return
 	}
 	p.sem.all.Events.Lost(p.loss(err, time.Now()))
-	p.Tell(holdctx.EndLost, err)
+	p.state.Tell(holdctx.EndLost, err)
 	if how == holdctx.Gone && p.uncertain {
 		p.sem.reap([]string{p.id}, nil)
 	}
@@ -205,12 +211,12 @@ func (p *Permit) Expired() {
 func (p *Permit) Gone() { p.lose(holdctx.Gone) }
 
 // EndContext ends the permit's context, and nothing else.
-func (p *Permit) EndContext() { p.CutContext(request.ErrClosed) }
+func (p *Permit) EndContext() { p.state.CutContext(request.ErrClosed) }
 
 // Close ends the permit and leaves it to its lease: a section may still run.
 func (p *Permit) Close() {
 	if p.end(request.ErrClosed, "") {
-		p.Tell(holdctx.EndClosed, nil)
+		p.state.Tell(holdctx.EndClosed, nil)
 	}
 }
 
@@ -229,9 +235,9 @@ type ending struct {
 func (p *Permit) letGo() ending {
 	_ = p.Err() // a window that is over ends the permit as lost
 	live := p.end(holdctx.ErrReleased, "")
-	first, why := p.LetGo()
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+	first, why := p.state.NoteRelease()
+	p.state.Mu.Lock()
+	defer p.state.Mu.Unlock()
 	return ending{live: live, detached: p.detached, lapsed: first && p.lost.Lapsed(), err: why}
 }
 
@@ -268,9 +274,9 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	p.Mu.Lock()
+	p.state.Mu.Lock()
 	apart := p.detached
-	p.Mu.Unlock()
+	p.state.Mu.Unlock()
 	if apart {
 		if p.sem.all.Server.Left() {
 			return request.ErrClosed

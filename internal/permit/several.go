@@ -68,7 +68,7 @@ func (several *Several) End() context.Context {
 			context.AfterFunc(end, func() { several.state.CutContext(context.Cause(end)) })
 		}
 	})
-	return several.state.End()
+	return several.state.Context()
 }
 
 // Value implements holdctx.Held.
@@ -93,7 +93,7 @@ func (several *Several) Value(key any) any {
 // or not: so each of those has a request of its own.
 func (several *Several) Release(ctx context.Context) error {
 	_ = several.Err() // what was lost is over for that reason
-	if first, why := several.state.LetGo(); !first {
+	if first, why := several.state.NoteRelease(); !first {
 		return why
 	}
 	sem, live := several.ps[0].sem, &several.ps[0].sem.all.live
