@@ -15,8 +15,8 @@ type room struct {
 	below []string // the rooms that it knows
 }
 
-// rooms are all of them. What a room knows does not know it: a term does not know who waits for one, and who waits does not
-// know of which type the lock is.
+// rooms are all of them. What a room knows does not know it: a term does not know
+// who waits for one, and who waits does not know of which type the lock is.
 var rooms = []room{
 	{"term", []string{
 		"claimed.go", "detach.go", "doc.go", "env.go", "group.go", "hold.go", "home.go", "keep.go", "lock.go", "loss.go", "nest.go",
