@@ -10,7 +10,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lock"
-	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -32,10 +31,10 @@ type Hold struct {
 	begun bool
 	stops []func() bool
 
-	// Of a RedLock: attempts at members that are in flight, and how to let the
-	// next caller of this process in.
-	away  queue.Pending
+	// Of a RedLock: how to end the attempts at members, what is closed when none
+	// is in flight any more, and how to let the next caller of this process in.
 	quit  context.CancelCauseFunc
+	idle  chan struct{}
 	leave func() // nil: nobody is kept waiting
 }
 
@@ -244,7 +243,7 @@ const pace = 100 * time.Millisecond
 // A member that does not answer does not hold up the others.
 func (g *Hold) releaseAll(ctx context.Context) error {
 	g.state.Mu.Lock()
-	holds, stops, quit, idle := g.holds, g.stops, g.quit, g.away.None()
+	holds, stops, quit := g.holds, g.stops, g.quit
 	g.stops = nil
 	g.state.Mu.Unlock()
 	for _, stop := range stops {
@@ -295,7 +294,7 @@ func (g *Hold) releaseAll(ctx context.Context) error {
 		}
 	}
 	if quit != nil {
-		_, _ = request.Await(ctx, nil, idle, time.Now().Add(max(g.bound, pace)))
+		_, _ = request.Await(ctx, nil, g.idle, time.Now().Add(max(g.bound, pace)))
 	}
 	return failed()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/invalid"
@@ -201,7 +202,6 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	m := q.m
 	g := newHold(ctx, q, m.need)
 	g.bound = q.bound()
-	g.away.Add(len(m.locks))
 	limit := g.bound
 	if !q.want.Until.IsZero() {
 		limit = min(limit, max(0, time.Until(q.want.Until)))
@@ -216,6 +216,9 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 	}
 	each, stop := context.WithTimeoutCause(all, limit, errSilent)
 	g.quit = func(err error) { quit(err); stop() }
+	g.idle = make(chan struct{})
+	var away atomic.Int64
+	away.Store(int64(len(m.locks)))
 	votes := make(chan answer, len(m.locks))
 	for i, l := range m.locks {
 		l.Client().Server.Go(func() {
@@ -230,7 +233,8 @@ func (q *acquisition) round(ctx context.Context) (*Hold, []answer) {
 				g.note.tell(h)
 			}
 			votes <- v
-			if g.back() {
+			if away.Add(-1) == 0 {
+				close(g.idle)
 				g.quit(errOutvoted)
 			}
 		})
@@ -284,14 +288,6 @@ func (g *Hold) count(votes <-chan answer, members int) (cast []answer, won bool)
 		}
 	}
 	return cast, false
-}
-
-// back notes that an attempt has come back, and says whether it was the last.
-func (g *Hold) back() bool {
-	g.state.Mu.Lock()
-	defer g.state.Mu.Unlock()
-	g.away.Add(-1)
-	return g.away.Count() == 0
 }
 
 // stayIn keeps the callers behind this one waiting until the hold is over.
