@@ -321,7 +321,8 @@ func (c *campaign) judged() results.Line {
 		}
 	}
 	f.Wrong = c.Failed()
-	c.Logf("%+v", f)
+	text, err := json.Marshal(f)
+	c.Logf("%s, %v", text, err)
 	return f
 }
 

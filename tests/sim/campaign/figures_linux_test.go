@@ -171,12 +171,12 @@ func tabulate(all []results.Line) string {
 	slices.Sort(names)
 	var out strings.Builder
 	for i, title := range []string{"in all", "holds", "holds by", "faults", "longest overlap, ms"} {
-		fmt.Fprintf(&out, "\n%-36s", title)
+		fmt.Fprintf(&out, "\n%-40s", title)
 		for _, name := range names {
 			fmt.Fprintf(&out, "%10s", name)
 		}
 		for _, row := range slices.Sorted(maps.Keys(rows[i])) {
-			fmt.Fprintf(&out, "\n  %-34s", row)
+			fmt.Fprintf(&out, "\n  %-38s", row)
 			for _, name := range names {
 				text := ""
 				if n, ok := rows[i][row][name]; ok {
