@@ -208,6 +208,31 @@ var mutants = []mutant{
 		"c.detached.may(owner)", "false",
 		"lock", 60, "which was detached",
 	},
+	{
+		"the gate of a process", "a process passes its lock on to two callers", "internal/gate/gate.go",
+		"	return g.admit(v)\n", "	defer g.admit(v)\n	return g.admit(v)\n",
+		"lock", 20, "beside",
+	},
+	{
+		"turns", "a process that owes a turn waits until somebody takes it", "internal/handoff/budget.go",
+		"	return max(0, u.Rest.Sub(now))\n", "	return max(u.pause, u.Rest.Sub(now))\n",
+		"lock", 20, "",
+	},
+	{
+		"what is given in a fair lock's queue", "a waiter takes any message for its lock", "internal/lock/fairentry.go",
+		"		if n.Payload == e.own.nonce {\n", "		if n.Payload != \"\" {\n",
+		"fair", 20, "",
+	},
+	{
+		"late requests", "a client takes a hold of its own for that of a late request", "internal/lock/table.go",
+		"wireClient(owner) != c.ID || c.table.known(l.key, owner) || c.lapsed.has(owner) ||", "wireClient(owner) != c.ID || c.lapsed.has(owner) ||",
+		"fair", 20, "",
+	},
+	{
+		"several locks", "several locks are trusted as long as one of them is", "internal/multi/hold.go",
+		"if len(holds)-len(ends) >= g.need {", "if len(holds) > len(ends) {",
+		"multi", 20, "",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.
