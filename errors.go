@@ -16,8 +16,8 @@ import (
 // One sentinel per state. Facts travel in *BusyError and *LostError.
 var (
 	// ErrBusy: somebody else has the lock. Every error with this state is also a *BusyError. A wait that ended with
-	// its context is both ErrBusy and the context's error. It is ErrUnavailable instead of ErrBusy if the server did
-	// not say who has the lock.
+	// its context is both ErrBusy and the context's error. It is ErrUnavailable instead if the server did not say who
+	// has the lock, unless it had been silent for less than 0.1 s (with Config.Acks, AckTimeout more): Owner is empty.
 	ErrBusy = request.ErrBusy
 
 	// ErrLost: a hold ended before it was released. Every error with this state is also a *LostError. It is the cause
