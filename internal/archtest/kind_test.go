@@ -97,7 +97,11 @@ func checked(t *testing.T, dir string, others types.Importer) ([]source, *types.
 	}
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	cfg := types.Config{
-		Error:    func(error) {}, // what is not there
+		Error: func(err error) {
+			if others != (empty{}) { // which has not what is used of it
+				t.Error(err)
+			}
+		},
 		Importer: others,
 	}
 	_, _ = cfg.Check(ours(dir), fset, trees, info)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A room is files of the engine of locks that could be a package.
+// A room is files of the engine of locks that are to become a package.
 type room struct {
 	name  string
 	files []string
@@ -32,8 +32,18 @@ var rooms = []room{
 
 func TestTheRoomsOfTheEngineRunOneWay(t *testing.T) {
 	roomOf := map[string]room{} // by file
+	var before []string
 	for _, r := range rooms {
+		for _, name := range r.below {
+			if !slices.Contains(before, name) {
+				t.Errorf("room %s knows %s, which does not stand before it in the table rooms", r.name, name)
+			}
+		}
+		before = append(before, r.name)
 		for _, file := range r.files {
+			if other := roomOf[file].name; other != "" {
+				t.Errorf("%s stands in the rooms %s and %s", file, other, r.name)
+			}
 			roomOf[file] = r
 		}
 	}
@@ -42,6 +52,9 @@ func TestTheRoomsOfTheEngineRunOneWay(t *testing.T) {
 		if roomOf[src.name].name == "" {
 			t.Errorf("%s/%s is in no room: add it to the table rooms", src.dir, src.name)
 		}
+	}
+	if len(roomOf) > len(files) {
+		t.Errorf("the table rooms has %d files, and %s has %d", len(roomOf), engine, len(files))
 	}
 	across := 0
 	for _, src := range files {

@@ -6,8 +6,8 @@
 //
 // It parses files and does not ask the go command, but for what a go.mod says, for
 // the way to a lock, which a program goes, and for the types of what the engine of
-// locks imports: files of every platform count, the test cache sees which files
-// were read, and it takes milliseconds.
+// locks imports: files of every platform count, and the test cache sees which
+// files were read.
 package archtest
 
 import (

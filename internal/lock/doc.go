@@ -35,7 +35,7 @@
 //
 // Its files stand in five rooms, and names are used in one direction only: lock, which has the kinds of locks and the
 // ways to one; readers and fair, for those who wait together, or each for himself; wait, which has entries, gates and
-// what passes on; and term, which knows of nobody who waits, but for its home (home.go). internal/archtest has the list.
+// what passes on; and term, which knows of nobody who waits for the lock, but what its home says (home.go). internal/archtest has the list.
 //
 // # What it does not know
 //

@@ -51,6 +51,7 @@ var fair = &kind{
 	what:        claim.Fair,
 	releaseArgs: fairReleaseArgs,
 	forcing:     fairForcing,
+	queues:      true,
 	gathers:     true,
 }
 

@@ -23,7 +23,7 @@ type Lock struct {
 	keyring          // of its scripts
 	tokens  counter  // of a fenced lock; zero: it is of another kind, or has no tokens
 	writers string   // key of those who wait to write and have precedence
-	own     any      // what only locks of its kind have, and only the kind's file knows; nil: nothing
+	own     any      // what only locks of its kind have, and only the files of its kind know; nil: nothing
 	twin    string   // what it must not share with its twin; empty: nothing
 	more    []string // arguments that every script of this lock gets behind its own; nil: none
 	err     error    // a name that cannot be used
@@ -173,6 +173,7 @@ type kind struct {
 
 	what    string // as users read it
 	space   string // locks of one name and another space share nothing here
+	queues  bool   // its callers stand in Redis: whoever gives up has to leave there
 	gathers bool   // ids that are given up at the same time are released with one request
 	numbers bool   // with tokens it is shown as a type of its own, as it is in Redisson
 	part    bool   // others have other parts of what has the lock's name: values of a group

@@ -54,14 +54,14 @@ type table struct {
 	queues   queue.Registry[entryKey, *entry] // those of a Queue
 	own      queue.Registry[string, *entry]   // those of one waiter each, by its owner id
 	spaces   []string                         // of all kinds
-	unplaced unplaced                         // those who wait in no entry
+	unplaced unplaced                         // those who wait in no entry and in no line
 	lines    queue.Registry[string, *line]    // by lock name
 	atClose  func()                           // ends what else listens
 	pool     sync.Pool                        // of entries, which come and go with every uncontended acquisition
 	tickets  sync.Pool                        // of *ticket
 }
 
-// A line is where callers line up that have an entry each.
+// A line is where callers line up that will have an entry each.
 type line struct {
 	queue.Users
 

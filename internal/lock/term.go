@@ -58,7 +58,7 @@ func (c *env) newTerm(at home, id string, l *Lock, o *Params) *term {
 	if id == "" {
 		id = c.NewID()
 	}
-	t := &term{home: at, member: o.Member, queued: l.kind.gathers && !o.Try, nest: nest{
+	t := &term{home: at, member: o.Member, queued: l.kind.queues && !o.Try, nest: nest{
 		owner: owner{c: c, lock: l, id: id, length: o.Lease, fenced: o.Fenced, watch: !o.HasLease}, alone: o.Member,
 	}}
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}

@@ -243,7 +243,7 @@ const pace = 100 * time.Millisecond
 // A member that does not answer does not hold up the others.
 func (g *Hold) releaseAll(ctx context.Context) error {
 	g.state.Mu.Lock()
-	holds, stops, quit := g.holds, g.stops, g.quit
+	holds, stops, quit, idle := g.holds, g.stops, g.quit, g.idle
 	g.stops = nil
 	g.state.Mu.Unlock()
 	for _, stop := range stops {
@@ -294,7 +294,7 @@ func (g *Hold) releaseAll(ctx context.Context) error {
 		}
 	}
 	if quit != nil {
-		_, _ = request.Await(ctx, nil, g.idle, time.Now().Add(max(g.bound, pace)))
+		_, _ = request.Await(ctx, nil, idle, time.Now().Add(max(g.bound, pace)))
 	}
 	return failed()
 }
