@@ -32,7 +32,8 @@ func (several *Several) Name() string { return several.ps[0].Name() }
 // Kept says whether the watchdog keeps the permits.
 func (several *Several) Kept() bool { return several.ps[0].Kept() }
 
-// Err looks at the clock itself.
+// Err looks at the clock itself. It returns how the first permit ended that was
+// seen to have ended: a loss also after the release that followed it.
 func (several *Several) Err() error {
 	for _, p := range several.ps {
 		if err := p.Err(); err != nil {
