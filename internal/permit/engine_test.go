@@ -352,6 +352,9 @@ func world(t *testing.T, f func(t *testing.T, c *client)) {
 		if err := c.AwaitReleases(ctx); err != nil && !errors.Is(err, request.ErrClosed) {
 			t.Errorf("something is left behind: %v", err)
 		}
+		for _, h := range clock.Holders() {
+			t.Errorf("permit %s is left to be renewed", h.(*Permit).ID())
+		}
 	})
 }
 
@@ -836,6 +839,12 @@ func TestDroppedPermitsAreReleased(t *testing.T) {
 		ps := take(t, s, Want{N: 2})
 		ps[0].Observe(&o)
 		Together(ps).Dropped()
+		c.Dropped.GiveUp()
+		over := take(t, s, Want{})[0]
+		if err := over.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		over.Dropped() // after its release that is nothing
 		take(t, s, Want{})[0].Dropped()
 		c.Dropped.GiveUp()
 		c.want(t, "desks", 3, 0)
