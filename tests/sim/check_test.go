@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,10 @@ func TestTheCheckerRefuses(t *testing.T) {
 	}
 	bound := func(c *claim, most time.Duration) *claim {
 		c.most = most
+		return c
+	}
+	within := func(c *claim, weight int) *claim {
+		c.within = weight
 		return c
 	}
 	together := func(c *claim, values ...string) *claim {
@@ -109,6 +114,12 @@ func TestTheCheckerRefuses(t *testing.T) {
 			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 10, 3*s, 5*s)},
 			[]*loss{{what: forced, resource: "a", least: 10, from: 2 * s, to: 2 * s}},
 			"beside process 1",
+		},
+		{
+			"a writer is forced, and loses what it reads, too", 10,
+			[]*claim{within(one(1, "x", 1, 0, 4*s), 10), one(2, "y", 10, 3*s, 5*s)},
+			[]*loss{{what: forced, resource: "a", least: 10, from: 2 * s, to: 2 * s}},
+			"",
 		},
 		{"it lasts as long as MaxHold", 1, []*claim{bound(one(1, "x", 1, 0, s), s)}, nil, ""},
 		{"it lasts longer than MaxHold", 1, []*claim{bound(one(1, "x", 1, 0, s+20*time.Millisecond), s)}, nil, "longer than MaxHold"},
@@ -399,4 +410,59 @@ func TestAClaimLastsBeyondTheContextThatShutdownEnds(t *testing.T) {
 		}
 		s.mini.Close()
 	})
+}
+
+// Who asks for something waits as long as it wants to, and else as long as its client is to try.
+func TestTheCheckerMeasuresWaits(t *testing.T) {
+	unavailable := fmt.Errorf("the server: %w", redlatch.ErrUnavailable)
+	const outage = 10 * time.Second
+	for _, test := range []struct {
+		name    string
+		ends    time.Duration // the context; 0: never
+		wait    time.Duration // negative: for ever
+		lasts   time.Duration
+		answers time.Duration // how often one comes; 0: none does
+		err     error
+		want    string // nothing: that is right
+	}{
+		{"it ends when its wait is over", 0, time.Second, time.Second, time.Second, nil, ""},
+		{"it goes on when its wait is over", 0, time.Second, 2 * time.Second, time.Second, nil, "longer than it wants to"},
+		{"it goes on when its context has ended", time.Second, -1, 2 * time.Second, time.Second, nil, "longer than it wants to"},
+		{"it gives up when its client does", 0, -1, outage, 0, unavailable, ""},
+		{"it waits for nobody but the server", 0, 0, outage, 0, unavailable, ""},
+		{"it waits for nobody, and gives up before", 0, 0, outage - 1, 0, unavailable, "gives up after"},
+		{"it gives up before", 0, -1, outage - 1, 0, unavailable, "gives up after"},
+		{"it gives up as it wants to", outage / 2, -1, outage / 2, 0, unavailable, ""},
+		{"it goes on without an answer", 0, -1, 2 * outage, 0, unavailable, "though no answer comes"},
+		{"it goes on as there are answers", 0, -1, 2 * outage, time.Second, nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{history: history{start: time.Now()}}
+				l := newLink(newChance(1, 1), nil, weather{}, w.trace)
+				p := &process{links: []*link{l}, life: t.Context(), outage: outage}
+				ctx := t.Context()
+				if test.ends > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, test.ends)
+					defer cancel()
+				}
+				_ = w.waits(ctx, p, "a", test.wait, func() error {
+					for end := time.Now().Add(test.lasts); time.Now().Before(end); {
+						d := time.Until(end)
+						if test.answers > 0 {
+							d = min(d, test.answers)
+							l.hear(nil)
+						}
+						time.Sleep(d)
+					}
+					return test.err
+				})
+				got := strings.Join(w.wrong, "\n")
+				if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+					t.Errorf("the checker says %q, want something with %q", got, test.want)
+				}
+			})
+		})
+	}
 }

@@ -3,9 +3,10 @@
 //
 // A world has three processes of three workers each. They want two objects of one type: lock, nonreentrant, fenced, fair, readwrite,
 // multi, striped, spin, permits (of semaphore.Expirable), election, group, red, acked or cluster. They wait, try, acquire again within what they hold,
-// extend, give up and release. Some detach what they hold, and another process releases it by its id. Some clients have a MaxHold. Or
-// they use what nobody holds: semaphore (which only counts), latch, barrier or limiter. For a minute two faults act at a time. Then it
-// is calm, and all that is left has to come right.
+// extend, give up and release. Some detach what they hold, and another process releases it by its id. Writers read within what they hold,
+// and may go on reading when they have released. Candidates stand by, or resign. Some clients have a MaxHold, and some give up sooner than
+// others. Or they use what nobody holds: semaphore (which only counts, and to which permits are added), latch, barrier (which somebody
+// resets) or limiter. For a minute two faults act at a time. Then it is calm, and all that is left has to come right.
 //
 // With two of any three seeds that follow on each other, a process of Redisson takes part: at lock, nonreentrant, fenced, readwrite, multi,
 // spin, permits and election. Its threads try for some time and wait for messages. They hold with the watchdog or for a lease,
@@ -16,7 +17,8 @@
 // need more than one server:
 //
 //   - red: a RedLock on three or five independent ones. Each has links, faults, a clock and losses of its own.
-//   - acked: a fenced lock, on a server with a replica that lags. Config.Acks is AckRequired, for one replica.
+//   - acked: a fenced lock, on a server with a replica that lags. Config.Acks is AckRequired, for one replica. WAIT asks only for what
+//     the script has written, as that of Redis 8 and of Valkey. Redis 6 and 7 wait for all that was executed before.
 //   - cluster: a lock, fenced or not, and two as a MultiLock, on two or three nodes.
 //
 // # What goes wrong
@@ -57,25 +59,37 @@
 //   - No two trust that they have what one may have, or more permits than there are. A loss of data opens a window for the holds that
 //     it may have taken away, which their leases bound. A lock that somebody forces does so for those who had just that, and until a
 //     late request may have come, if nobody was told that it was forced. Everything else counts.
-//   - Of a RedLock each vote is checked so, at its server. Two who trust that they have the whole lock need a vote in common that a loss
-//     may have taken from one of them.
+//   - Of a RedLock each vote is checked so, at its server. Who trusts that it has the whole lock trusts a majority of the votes at each
+//     moment, whatever was lost. Two who do need a vote in common that a loss may have taken from one of them.
 //   - All keys of a script are of one slot.
 //   - A hold that ends by its window ends while the server still has it.
 //   - A hold is told that it is gone only after a loss of data, and so is a release, Redisson's too; that it was taken from it, only if somebody did.
+//   - What the context of a hold says of its end, what Err says, and the event of a loss are one thing. Only Shutdown ends the context of a
+//     hold that is live still. Its worker may have it until Err says that it is over, and all of that counts.
 //   - No hold of the watchdog's lasts for longer than MaxHold.
-//   - When Shutdown says that all went well, no hold was cut off by it, and the server has none of those that were released.
+//   - A call whose wait, or whose context, has ended goes on for as long as a driver waits for an answer. One of several servers may take twice that
+//     long. Any other call does not fail as ErrUnavailable before OutageTimeout is over. On one server it does not go on for more
+//     than 5.8 s longer than that if no answer comes.
+//   - When Shutdown says that all went well, no hold was cut off by it, and the server has none of those that were released. A server
+//     that goes on with what it had before a release may have it, until its lease is over.
+//   - Who has resigned from an election does not lead when Resign says so. Who is told that it has resigned was asked to.
 //   - All that was told of one lock, semaphore, latch or barrier can have happened in one order, each call at a moment between its beginning
 //     and its end. Porcupine searches that order, with the models of package linear. No more permits are taken than there are, and
 //     a semaphore finds no more free, nor fewer than there must be. A latch is passed, and says what is missing, as its
 //     count-downs allow. Those who meet at a barrier came in the order that they were told, and as many of them as are needed; or all
-//     of them are told that it broke. A call that was told nothing may have been executed, or not.
-//   - In the calm, each process finds, takes and drains just the permits that there are. Before that a request without an answer may
-//     have some on their way. A release that somebody in its process waits for may be on its way, too. So too few free ones are noticed
-//     only until the first of these, and in the calm.
+//     of them are told that it broke. If they are told that it was reset, somebody may have done that while they were there. A call that
+//     was told nothing may have been executed, or not.
+//   - In the calm, each process finds, takes and drains just the permits that there are, unless somebody who added one was told nothing.
+//     Before that a request without an answer may have some on their way. A release that somebody in its process waits for may be on its
+//     way, too. So too few free ones are noticed only until the first of these, and in the calm.
+//   - A permit that was added and taken away again may still be had: goroutines of one process pass on what they have. So the model
+//     allows it as long as a release may be on its way.
 //   - A server tells of a latch when all count-downs have been executed, each counted once.
 //   - In half of the seeds nobody gives up early at a barrier, so that few are told nothing.
 //   - In no time a limiter gives more than its rate allows. Package linear says why this has no model.
-//   - Tokens and terms rise, unless data was lost between.
+//   - Tokens and terms rise, unless their number was lost between: with all data, or by a server that goes on with what it had before. An
+//     eviction, a clock that is set ahead and a forced release leave it. A term that begins anew is lower only by as much as the server's
+//     clock was set back.
 //   - Whoever waits gets it, once nothing goes wrong any more: all workers end, and then each process can have all of each object.
 //   - At the end nothing is left: no key but those that have to stay, no subscription, no goroutine. Close succeeds.
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 )
 
 // A Line is what a real process writes of a claim, and again each time that it has found the hold to be its own. All times are of one
@@ -49,7 +50,7 @@ func (f *Worker) Work(ctx context.Context, seed uint64) error {
 		name, call := object(f.own.n(objects)), f.Now()
 		if f.Type == "election" {
 			turn, cancel := context.WithTimeout(ctx, f.own.upTo(5*time.Second))
-			err := lead(turn, f.Client, name, func(h *redlatch.Hold) {
+			err := lead(turn, election.New(f.Client, name), func(_ context.Context, h *redlatch.Hold) {
 				f.stay(h, f.claims(h, Line{Call: call, Weight: k.capacity, Lease: f.Watchdog}, nil), f.long())
 			})
 			cancel()

@@ -32,6 +32,7 @@ type claim struct {
 	process  int
 	nest     int  // those of one nest count once
 	inner    bool // another of the nest is around it
+	within   int  // the weight of that, if it has another one: who forces that takes this, too
 	token    int64
 	lease    time.Duration
 	most     time.Duration // for which it may last; 0: there is no bound
@@ -76,7 +77,7 @@ const forever = time.Duration(1<<63 - 1)
 // hits says whether a loss may have taken c away, which lasts until then.
 func (l loss) hits(c *claim, until time.Duration) bool {
 	taken := l.resource == "" || l.resource == c.resource || slices.Contains(c.values, l.resource)
-	return taken && c.site == l.site && c.weight >= l.least && c.asked <= l.to && l.from <= until
+	return taken && c.site == l.site && max(c.weight, c.within) >= l.least && c.asked <= l.to && l.from <= until
 }
 
 // excuses returns how long after the loss c can be taken for its worker's own: nothing confirms it any more.
@@ -101,7 +102,8 @@ type history struct {
 	steps    []step
 	tidings  []tiding // of holds that have heard events
 	events   []tiding
-	dated    bool // a number that is lost goes on with the server's clock, as that of an election's terms
+	resigned map[[2]string]time.Duration // until when a client was asked to resign from an election; forever: it is
+	dated    bool                        // a number that is lost goes on with the server's clock, as that of an election's terms
 	wrong    []string
 	first    time.Duration          // of what was wrong
 	faults   []linear.Mark          // that have struck

@@ -32,6 +32,7 @@ type choice struct {
 	nests  bool                 // it can be acquired again, under itself
 	once   bool                 // to acquire it again is refused
 	values []string             // of a group
+	reads  *redlatch.Lock       // nil: nobody reads within it
 }
 
 func (x choice) acquire(ctx context.Context) (*redlatch.Hold, error) {
@@ -209,7 +210,11 @@ func readWrite() kind {
 		choose: func(c *redlatch.Client, name string, lease time.Duration, own *chance) choice {
 			rw := c.ReadWriteLock(name, queued(lease)...)
 			if own.oneIn(3) {
-				return choice{lock: rw.Write(), lease: lease, nests: true}
+				x := choice{lock: rw.Write(), lease: lease, nests: true}
+				if own.oneIn(2) {
+					x.reads = rw.Read()
+				}
+				return x
 			}
 			return choice{lock: rw.Read(), weight: 1, lease: lease, nests: true}
 		},
@@ -251,11 +256,11 @@ func group() kind {
 }
 
 // lead stands for an election once, and calls f for its first term.
-func lead(ctx context.Context, c *redlatch.Client, name string, f func(h *redlatch.Hold)) error {
+func lead(ctx context.Context, c *election.Candidate, f func(ctx context.Context, h *redlatch.Hold)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	return election.New(c, name).Run(ctx, func(ctx context.Context, _ int64) error {
-		f(redlatch.HoldFrom(ctx))
+	return c.Run(ctx, func(ctx context.Context, _ int64) error {
+		f(ctx, redlatch.HoldFrom(ctx))
 		stop()
 		return nil
 	})

@@ -61,10 +61,13 @@ type link struct {
 	lost   int       // requests and replies
 	late   int
 	twice  int
+
+	heard    time.Time // when the last answer came
+	silences []silence // those before that were long
 }
 
 func newLink(c *chance, at *node, air weather, trace func(string, ...any)) *link {
-	return &link{chance: c, at: at, breaks: map[int]func(string){}, air: air, trace: trace}
+	return &link{chance: c, at: at, breaks: map[int]func(string){}, air: air, trace: trace, heard: time.Now()}
 }
 
 func (l *link) set(change func()) {
@@ -106,6 +109,38 @@ func (l *link) Run(_ context.Context, x *driver.Script, keys, args []string) (dr
 	return l.run(x, keys, args, way{})
 }
 
+// A silence is a time for which no answer has come.
+type silence struct{ from, to time.Time }
+
+// hear notes that an answer has come, unless it is a refusal that passes.
+func (l *link) hear(err error) {
+	var refused *driver.RunError
+	if errors.As(err, &refused) && (refused.Outcome != driver.Refused || refused.Code != "NOSCRIPT") {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Sub(l.heard) > time.Second {
+		l.silences = append(l.silences, silence{l.heard, now})
+	}
+	l.heard = now
+}
+
+// silence returns for how long, at most, no answer has come since then.
+func (l *link) silence(since time.Time) (longest time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range append(l.silences, silence{l.heard, time.Now()}) {
+		from := s.from
+		if from.Before(since) {
+			from = since
+		}
+		longest = max(longest, s.to.Sub(from))
+	}
+	return longest
+}
+
 // A way is how a request is sent.
 type way struct {
 	asking bool          // to where its slot moves
@@ -132,6 +167,7 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 	defer timer.Stop()
 	select {
 	case a := <-got:
+		l.hear(a.err)
 		return a.reply, a.err
 	case <-timer.C:
 		return driver.Reply{}, unknown()

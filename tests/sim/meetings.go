@@ -44,8 +44,12 @@ type calls struct {
 	all     []*call
 	rounds  map[string]*round // the last one of each latch
 	latches int
-	left    []string // latches that may not have come to 0
+	left    []string       // latches that may not have come to 0
+	more    map[string]int // permits that were added to each semaphore
 }
+
+// changing stands for a number of permits while it changes, or if nobody knows it.
+const changing = -1
 
 // called notes a call, while f makes it. f returns what the call was told, or was about.
 func (w *world) called(p *process, what, resource string, n int, f func() (int, error)) error {
@@ -67,42 +71,58 @@ func counted() kind {
 		capacity: permits,
 		once: func(ctx context.Context, w *world, p *process, name string, own *chance) {
 			s := counter{semaphore.New(p.client, name, permits), w, p}
-			n, err := 1+own.n(2), error(nil)
-			switch {
-			case own.oneIn(6):
+			if own.oneIn(6) {
 				w.unexpected(s.look(ctx))
 				return
-			case own.oneIn(8):
-				err = s.at(linear.Refuse, n, func() error { return s.TryAcquire(ctx, n, 0) })
-			case own.oneIn(5):
-				err = s.at(linear.Acquire, n, func() error { return s.TryAcquire(ctx, n, 1+own.upTo(time.Second)) })
-			default:
-				err = s.at(linear.Acquire, n, func() error { return s.Acquire(ctx, n) })
 			}
+			n, what, wait := 1+own.n(2), linear.Acquire, time.Duration(-1)
+			switch {
+			case own.oneIn(8):
+				what, wait = linear.Refuse, 0
+			case own.oneIn(5):
+				wait = 1 + own.upTo(time.Second)
+			}
+			err := w.waits(ctx, p, name, wait, func() error {
+				return s.at(what, n, func() error {
+					if wait >= 0 {
+						return s.TryAcquire(ctx, n, wait)
+					}
+					return s.Acquire(ctx, n)
+				})
+			})
 			if err != nil {
 				w.unexpected(err)
 				return
+			}
+			if w.Seed%2 == 1 && name == object(1) && own.oneIn(6) { // the others show best when too many are given
+				s.more()
 			}
 			w.pause(ctx, own)
 			w.unexpected(s.at(linear.Release, n, func() error { return s.Release(bg, n) }))
 		},
 		calm: func(ctx context.Context, w *world, p *process, name string) error {
 			s := counter{semaphore.New(p.client, name, permits), w, p}
+			more := w.calls.more[name]
+			if more == changing {
+				return s.drains(ctx)
+			}
+			all := permits + more
 			for _, f := range []func() error{
-				func() error { return s.at(linear.Acquire, permits, func() error { return s.Acquire(ctx, permits) }) },
+				func() error { return s.at(linear.Acquire, all, func() error { return s.Acquire(ctx, all) }) },
 				func() error { return s.at(linear.Settle, 0, func() error { return nil }) }, // or there would not be so many
 				func() error { return s.look(ctx) },
-				func() error { return s.at(linear.Release, permits, func() error { return s.Release(ctx, permits) }) },
+				func() error { return s.adds(ctx, -more-1) }, // one is owed
 				func() error { return s.look(ctx) },
-				func() error {
-					return w.called(p, linear.Drain, name, 0, func() (int, error) { return s.Drain(ctx) })
-				},
-				func() error { return s.at(linear.Release, permits, func() error { return s.Release(ctx, permits) }) },
+				func() error { return s.at(linear.Release, all, func() error { return s.Release(ctx, all) }) },
+				func() error { return s.look(ctx) },
+				func() error { return s.adds(ctx, 1) },
+				func() error { return s.drains(ctx) },
 			} {
 				if err := f(); err != nil {
 					return err
 				}
 			}
+			w.calls.more[name] = 0
 			return nil
 		},
 	}
@@ -122,6 +142,45 @@ func (s counter) at(what string, n int, f func() error) error {
 
 func (s counter) look(ctx context.Context) error {
 	return s.w.called(s.p, linear.Look, s.Name(), 0, func() (int, error) { return s.Available(ctx) })
+}
+
+func (s counter) adds(ctx context.Context, n int) error {
+	return s.at(linear.Add, n, func() error { return s.AddPermits(ctx, n) })
+}
+
+// drains takes all that is free, and gives it back.
+func (s counter) drains(ctx context.Context) error {
+	n := 0
+	err := s.w.called(s.p, linear.Drain, s.Name(), 0, func() (_ int, err error) {
+		n, err = s.Drain(ctx)
+		return n, err
+	})
+	if err != nil {
+		return err
+	}
+	return s.at(linear.Release, n, func() error { return s.Release(ctx, n) })
+}
+
+// more adds a permit to a semaphore, or takes it away again.
+func (s counter) more() {
+	all := &s.w.calls
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	was, n := all.more[s.Name()], 1
+	switch {
+	case was == changing:
+		return
+	case was > 0:
+		n = -1
+	}
+	all.more[s.Name()] = changing
+	all.mu.Unlock()
+	err := s.adds(bg, n)
+	all.mu.Lock()
+	s.w.unexpected(err)
+	if err == nil { // else nobody knows
+		all.more[s.Name()] = was + n
+	}
 }
 
 // pause is what a worker does in between.
@@ -151,7 +210,8 @@ func limited() kind {
 			if own.oneIn(5) {
 				wait = 1 + own.upTo(2*time.Second)
 			}
-			w.unexpected(take(ctx, w, p, name, 1+own.n(2), wait))
+			n := 1 + own.n(2)
+			w.unexpected(w.waits(ctx, p, name, wait, func() error { return take(ctx, w, p, name, n, wait) }))
 		},
 		calm: func(ctx context.Context, w *world, p *process, name string) error {
 			return take(ctx, w, p, name, rate, 0)
@@ -186,13 +246,17 @@ func met() kind {
 		return w.called(p, linear.Met, name, 0, func() (int, error) { return barrier.New(p.client, name, parties).Await(ctx) })
 	}
 	return kind{
-		once: func(ctx context.Context, w *world, p *process, name string, _ *chance) {
+		once: func(ctx context.Context, w *world, p *process, name string, own *chance) {
+			if own.oneIn(12) {
+				w.unexpected(w.called(p, linear.Reset, name, 0, func() (int, error) { return 0, barrier.New(p.client, name, parties).Reset(ctx) }))
+				return
+			}
 			if w.Seed%4 < 2 { // nobody gives up early, so that nearly all are told, and little excuses the others
 				ctx = p.life
 			}
 			ctx, cancel := context.WithTimeout(ctx, w.Trouble-w.now()+10*time.Second) // too few may be left
 			defer cancel()
-			w.unexpected(await(ctx, w, p, name))
+			w.unexpected(w.waits(ctx, p, name, -1, func() error { return await(ctx, w, p, name) }))
 		},
 		calm: func(ctx context.Context, w *world, p *process, name string) error {
 			var all sync.WaitGroup

@@ -116,8 +116,8 @@ func (all *calls) histories(model string, capacity int) (list []linear.History) 
 }
 
 // ofSemaphore says what is known of a call, if anything is. A release is sure to have been executed when it returns only if nobody in its
-// process waited for permits: else they go on without the server. One that fails is executed in the end. An acquisition that does not wait is refused as
-// well because others do.
+// process waited for permits: else they go on without the server. One that fails is executed in the end; what adds permits and fails,
+// perhaps never. An acquisition that does not wait is refused as well because others do.
 func (all *calls) ofSemaphore(c *call, op linear.Op) (linear.Op, bool) {
 	waits := func(o *call) bool {
 		return o != c && (o.what == linear.Acquire || o.what == linear.Refuse) && o.meets(c)
@@ -130,6 +130,8 @@ func (all *calls) ofSemaphore(c *call, op linear.Op) (linear.Op, bool) {
 		return op, busy.Owed == 0 && !slices.ContainsFunc(all.all, waits)
 	case c.what == linear.Refuse, c.what == linear.Acquire && c.err != nil:
 		op.What, op.To, op.Lost = linear.Acquire, c.from, true
+	case c.what == linear.Add && c.err != nil:
+		op.To, op.Lost = c.from, true
 	case c.what == linear.Release:
 		here := func(o *call) bool { return o.process == c.process && waits(o) }
 		if c.err != nil || slices.ContainsFunc(all.all, here) {
@@ -157,11 +159,17 @@ func ofLatch(c *call, op linear.Op) (linear.Op, bool) {
 const lingers = latest + longest + 8*time.Second
 
 // ofBarrier says what is known of a call. Who is told how a barrier was broken knows that its generation has not gone on, unless the
-// server has forgotten it.
+// server has forgotten it. A reset that was told nothing may come as late as a caller leaves.
 func ofBarrier(c *call, op linear.Op) linear.Op {
 	var broken *barrier.BrokenError
 	switch {
+	case c.what == linear.Reset:
+		if op.Lost = c.err != nil; op.Lost && op.To != linear.Forever {
+			op.To += lingers
+		}
 	case c.err == nil:
+	case errors.As(c.err, &broken) && broken.Reason == barrier.BrokenReset:
+		op.What = linear.WasReset
 	case errors.As(c.err, &broken) && broken.Reason != barrier.BrokenGone:
 		op.What = linear.Broken
 	default:

@@ -63,6 +63,19 @@ func TestTheOrderOfCallsIsRefused(t *testing.T) {
 			[]*call{by(1, linear.Acquire, 0, s, 2, nil), by(1, linear.Look, 2*s, 3*s, 0, late)},
 			"",
 		},
+		{"semaphore", "a permit is added", []*call{by(1, linear.Acquire, 0, s, 3, nil), by(2, linear.Add, s, 2*s, 1, nil), by(1, linear.Acquire, s, 3*s, 1, nil)}, ""},
+		{"semaphore", "a permit is perhaps added", []*call{by(1, linear.Acquire, 0, s, 3, nil), by(2, linear.Add, s, 2*s, 1, late), by(1, linear.Acquire, s, 3*s, 1, nil)}, ""},
+		{"semaphore", "a permit is perhaps added, and two are had", []*call{by(1, linear.Acquire, 0, s, 3, nil), by(2, linear.Add, s, 2*s, 1, late), by(1, linear.Acquire, s, 3*s, 2, nil)}, "acquires 2"},
+		{
+			"semaphore", "a permit is taken away, and passed on in the process",
+			[]*call{by(1, linear.Acquire, 0, s, 3, nil), by(2, linear.Add, s+1, 2*s, -1, nil), by(1, linear.Release, 3*s, 4*s, 1, nil), by(1, linear.Acquire, 3*s, 4*s, 1, nil)},
+			"",
+		},
+		{
+			"semaphore", "a permit is taken away, and had in another process",
+			[]*call{by(1, linear.Acquire, 0, s, 3, nil), by(2, linear.Add, s+1, 2*s, -1, nil), by(1, linear.Release, 3*s, 4*s, 1, nil), by(2, linear.Acquire, 3*s, 4*s, 1, nil)},
+			"acquires 1",
+		},
 		{"latch", "it is set, and nobody has set it", []*call{by(1, linear.Set, 0, s, 3, errSet)}, "finds it is set"},
 		{"latch", "a count-down without an answer", []*call{by(1, linear.Set, 0, s, 1, nil), by(1, linear.Down, s, 2*s, 0, late), by(2, linear.GoesOn, 3*s, 4*s, 0, nil)}, ""},
 		{"latch", "none", []*call{by(1, linear.Set, 0, s, 1, nil), by(2, linear.GoesOn, 3*s, 4*s, 0, nil)}, "goes on"},
@@ -74,6 +87,10 @@ func TestTheOrderOfCallsIsRefused(t *testing.T) {
 		{"barrier", "the third has forgotten", []*call{by(1, linear.Met, 0, s/4, 2, broken(barrier.BrokenGone)), by(2, linear.Met, s/2, s, 1, nil), by(3, linear.Met, s-1, s, 0, nil)}, ""},
 		{"barrier", "the third is told that they are not to go on", []*call{by(1, linear.Met, 0, s/4, 2, broken(barrier.BrokenLeft)), by(2, linear.Met, s/2, s, 1, nil), by(3, linear.Met, s-1, s, 0, nil)}, "comes when 1 are missing"},
 		{"barrier", "two were the last", []*call{by(1, linear.Met, 0, s, 2, nil), by(2, linear.Met, s/2, s, 0, nil), by(3, linear.Met, s-1, s, 0, nil)}, "1 of 3 are there"},
+		{"barrier", "it is reset", []*call{by(1, linear.Met, 0, s, 0, broken(barrier.BrokenReset)), by(2, linear.Reset, s/2, s, 0, nil)}, ""},
+		{"barrier", "it is reset, and may be late", []*call{by(1, linear.Met, 2*s, 3*s, 0, broken(barrier.BrokenReset)), by(2, linear.Reset, s/2, s, 0, late)}, ""},
+		{"barrier", "it was reset long ago", []*call{by(1, linear.Met, 100*s, 101*s, 0, broken(barrier.BrokenReset)), by(2, linear.Reset, s/2, s, 0, late)}, "was reset"},
+		{"barrier", "it was reset before", []*call{by(1, linear.Met, 2*s, 3*s, 0, broken(barrier.BrokenReset)), by(2, linear.Reset, s/2, s, 0, nil)}, "was reset"},
 		{"barrier", "it never ends", []*call{by(1, linear.Met, 0, -1, 2, nil), by(2, linear.Met, s/2, s, 1, nil), by(3, linear.Met, s-1, s, 0, nil)}, ""},
 	} {
 		t.Run(test.typ+", "+test.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/observe"
 )
 
@@ -28,6 +29,7 @@ type process struct {
 	die      context.CancelFunc
 	dead     bool
 	maxHold  time.Duration // 0: none
+	outage   time.Duration // for how long a call goes on trying
 	leaves   atomic.Bool   // it shuts down
 	observed bool          // it hears the events of its clients
 }
@@ -53,14 +55,7 @@ func (w *world) once(p *process, own *chance) {
 		return
 	}
 	if w.Type == "election" {
-		call := w.now()
-		err := lead(ctx, p.client, name, func(h *redlatch.Hold) {
-			all := w.has(p, h, &claim{call: call, weight: w.kind.capacity, nest: w.nest(), lease: p.watchdog})
-			w.stay(h, own)
-			w.ends(p, h, all) // if it knows it by now
-			w.end(all, "given up")
-		})
-		w.unexpected(err)
+		w.stand(ctx, p, name, own)
 		return
 	}
 	var lease time.Duration
@@ -68,14 +63,19 @@ func (w *world) once(p *process, own *chance) {
 		lease = 200*time.Millisecond + own.upTo(maxLease-200*time.Millisecond)
 	}
 	x := w.choose(p, name, lease, own)
-	call := w.now()
+	call, wait := w.now(), time.Duration(-1)
 	var h *redlatch.Hold
-	var err error
 	if own.oneIn(5) {
-		h, err = x.tryAcquire(ctx, own.upTo(time.Second))
-	} else {
-		h, err = x.acquire(ctx)
+		wait = own.upTo(time.Second)
 	}
+	err := w.waits(ctx, p, name, wait, func() (err error) {
+		if wait >= 0 {
+			h, err = x.tryAcquire(ctx, wait)
+		} else {
+			h, err = x.acquire(ctx)
+		}
+		return err
+	})
 	if err != nil {
 		w.unexpected(err)
 		return
@@ -93,13 +93,15 @@ func (w *world) once(p *process, own *chance) {
 // hold holds, perhaps acquires once more meanwhile, and releases.
 func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chance, deeper int) {
 	all := w.has(p, h, &c)
-	w.stay(h, own)
+	w.stay(h.Context(), h, own)
 	if x.lease > 0 && own.oneIn(6) {
 		d := own.upTo(maxLease)
 		w.lengthen(all, d)
 		_ = h.Extend(bg, d)
 	}
-	if (x.nests || x.once) && deeper > 0 && own.oneIn(3) && h.Err() == nil {
+	if x.reads != nil && deeper > 0 && own.oneIn(3) && h.Err() == nil {
+		defer w.read(p, x, h, c, own)() // perhaps when others may read, too
+	} else if (x.nests || x.once) && deeper > 0 && own.oneIn(3) && h.Err() == nil {
 		in, err := x.lock.Acquire(h.Context())
 		switch {
 		case err == nil && x.once:
@@ -116,6 +118,30 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 	if w.kind.detaches && x.lease > 0 && !c.inner && own.oneIn(8) && w.handOver(h, all, own) {
 		return
 	}
+	w.release(p, h, all)
+}
+
+// read reads within what a writer holds. It returns what is left to do of that when the writer has released.
+func (w *world) read(p *process, x choice, h *redlatch.Hold, c claim, own *chance) (later func()) {
+	in, err := x.reads.Acquire(h.Context())
+	if err != nil {
+		return func() {}
+	}
+	c.inner, c.weight, c.within = true, 1, c.weight
+	all := w.has(p, in, &c)
+	later = func() {
+		w.stay(in.Context(), in, own)
+		w.release(p, in, all)
+	}
+	if own.oneIn(2) {
+		return later
+	}
+	later()
+	return func() {}
+}
+
+// release releases a hold.
+func (w *world) release(p *process, h *redlatch.Hold, all []*claim) {
 	w.ends(p, h, all)
 	all = w.allClaims(h, all)
 	w.end(all, released)
@@ -127,6 +153,103 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 	if errors.As(err, &lost) && lost.Reason == redlatch.LostGone && time.Now().Before(expires) && !w.excused(all) {
 		w.fail("process %d releases %s as %s, and is told that it was gone: nothing took it away", p.number, h.Name(), h.ID())
 	}
+}
+
+// stand stands for an election, or resigns. Some let others go first.
+func (w *world) stand(ctx context.Context, p *process, name string, own *chance) {
+	if own.oneIn(6) {
+		w.resign(ctx, p, name)
+		return
+	}
+	var opts []election.Option
+	if own.oneIn(4) {
+		opts = append(opts, election.Standby(own.upTo(3*time.Second)))
+	}
+	call := w.now()
+	w.unexpected(lead(ctx, election.New(p.client, name, opts...), func(ctx context.Context, h *redlatch.Hold) {
+		began := w.now()
+		all := w.has(p, h, &claim{call: call, weight: w.kind.capacity, nest: w.nest(), lease: p.watchdog})
+		w.stay(ctx, h, own)
+		w.history.mu.Lock()
+		resigned := w.resigned[[2]string{p.client.ID(), name}]
+		w.history.mu.Unlock()
+		if errors.Is(context.Cause(ctx), election.ErrResigned) && resigned < began {
+			w.fail("process %d is told that it has resigned from %s, and it has not", p.number, name)
+		}
+		w.ends(p, h, all) // if it knows it by now
+		w.end(all, "given up")
+	}))
+}
+
+// resign gives a leadership up, if the process has it. It goes on when that is done.
+func (w *world) resign(ctx context.Context, p *process, name string) {
+	led := func() (all []*claim) {
+		w.history.mu.Lock()
+		defer w.history.mu.Unlock()
+		w.resigned[[2]string{p.client.ID(), name}] = forever
+		for _, c := range w.claims {
+			if c.process == p.number && c.resource == name && c.to < 0 {
+				all = append(all, c)
+			}
+		}
+		return all
+	}()
+	had, err := election.New(p.client, name).Resign(ctx)
+	w.trace("process %d resigns from %s: %t, %v", p.number, name, had, err)
+	w.unexpected(err)
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	w.resigned[[2]string{p.client.ID(), name}] = w.now()
+	if err != nil || p.leaves.Load() || p.life.Err() != nil {
+		return
+	}
+	for _, c := range led {
+		switch {
+		case c.to >= 0: // in the server it may be passed on to another candidate of this process
+		case had:
+			w.failLocked(w.now(), "process %d has resigned, and still has %s as %s", p.number, name, c.id)
+		default:
+			w.failLocked(w.now(), "process %d has %s as %s, and Resign says that it does not lead", p.number, name, c.id)
+		}
+	}
+}
+
+// slack is for how long a call may go on when its own wait, or its context, is over: until its driver gives up what it has just sent. Of
+// several servers it gives back what it has of some.
+const slack = patience + 20*time.Millisecond
+
+// waits has a worker wait for something, and checks how long that takes. A wait that is negative has no end, and one of 0 waits for nobody but the
+// server. A call ends when its wait is over, and without one when no answer has come for as long as its client is to try. It does not
+// give up before.
+func (w *world) waits(ctx context.Context, p *process, name string, wait time.Duration, f func() error) error {
+	from := time.Now()
+	err := f()
+	now := time.Now()
+	end, limited := ctx.Deadline()
+	if wait > 0 && (!limited || from.Add(wait).Before(end)) {
+		end, limited = from.Add(wait), true
+	}
+	if p.life.Err() != nil || p.leaves.Load() {
+		return err
+	}
+	late := slack
+	if len(p.links) > 1 {
+		late += patience
+	}
+	if limited && now.Sub(end) > late {
+		w.fail("process %d waits for %s for %v longer than it wants to: %v", p.number, name, now.Sub(end), err)
+	}
+	if len(p.links) > 1 {
+		return err
+	}
+	if errors.Is(err, redlatch.ErrUnavailable) && !limited && now.Sub(from) < p.outage {
+		w.fail("process %d waits for %s, and gives up after %v: %v", p.number, name, now.Sub(from), err)
+	}
+	// It asks every 2.4 s at least, and what is on its way then may take three seconds.
+	if silence := p.links[0].silence(from); silence > p.outage+2400*time.Millisecond+3*time.Second+slack {
+		w.fail("process %d waits for %s, though no answer comes for %v: %v", p.number, name, silence, err)
+	}
+	return err
 }
 
 // handOver detaches a hold, and has another process release it by its id. Until then, or until the lease is over, it is somebody's.
@@ -160,7 +283,7 @@ func (w *world) unexpected(err error) {
 }
 
 // stay holds, now and then for longer than a lease. A worker that is told to come to an end takes some time for it, if it has it still.
-func (w *world) stay(h *redlatch.Hold, own *chance) {
+func (w *world) stay(ctx context.Context, h *redlatch.Hold, own *chance) {
 	d := own.upTo(40 * time.Millisecond)
 	if own.oneIn(10) {
 		d = own.upTo(12 * time.Second)
@@ -169,7 +292,7 @@ func (w *world) stay(h *redlatch.Hold, own *chance) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-h.Context().Done():
+	case <-ctx.Done():
 		for end := time.Now().Add(own.upTo(closing)); h.Err() == nil && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
 		}

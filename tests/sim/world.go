@@ -90,8 +90,9 @@ func Play(plan Plan) *Report {
 	w := &world{Plan: plan, kind: kindOf(plan.Type), struck: map[string]int{}}
 	w.history = history{
 		start: time.Now(), capacity: w.kind.capacity, footings: map[[2]string]*footing{}, dated: plan.Type == "election", traced: plan.Traced,
+		resigned: map[[2]string]time.Duration{},
 	}
-	w.calls.rounds = map[string]*round{}
+	w.calls.rounds, w.calls.more = map[string]*round{}, map[string]int{}
 	for site := range sitesOf(plan) {
 		s := newNode()
 		s.site = site
@@ -207,7 +208,11 @@ func (w *world) spawn() {
 		p.links = append(p.links, l)
 		w.trace("process %d has a link to site %d, with %+v", n, site, air)
 	}
-	p.clients = w.newClients(p.links, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: 20 * time.Second})
+	p.outage = 20 * time.Second // what nobody holds is lost for good if a request that gives it back fails
+	if c.oneIn(2) && !slices.Contains(counts(), w.Type) {
+		p.outage = 4*time.Second + c.upTo(16*time.Second)
+	}
+	p.clients = w.newClients(p.links, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: p.outage})
 	p.client = p.clients[0]
 	for _, c := range p.clients {
 		w.trace("process %d is client %s, with a watchdog of %v", n, c.ID(), p.watchdog)

@@ -11,17 +11,22 @@ import (
 
 // What may become of a caller at a barrier. Untold ends when it is certain that the caller is not there any more.
 const (
-	Met    = "meets the others" // and N were missing when it came
-	Broken = "is told that the barrier is broken"
-	Untold = "is told nothing"
+	Met      = "meets the others" // and N were missing when it came
+	Broken   = "is told that the barrier is broken"
+	WasReset = "is told that the barrier was reset"
+	Untold   = "is told nothing"
 )
+
+// Reset breaks a generation, if anybody is there. It is done at once; one that is lost, until it ends, or never.
+const Reset = "resets it"
 
 // The steps of these.
 const (
-	comes      = "comes" // and will meet the others
-	comesToo   = "comes, and will not meet the others"
-	mayCome    = "may come"
-	cannotCome = "cannot come any more"
+	comes         = "comes" // and will meet the others
+	comesToo      = "comes, and will not meet the others"
+	comesForReset = "comes, and will be told of a reset"
+	mayCome       = "may come"
+	cannotCome    = "cannot come any more"
 )
 
 // meetings returns the steps of callers. Each gets the place of one who has gone, of which a set has 64.
@@ -40,6 +45,10 @@ func meetings(calls []Op) (steps []Op) {
 	}
 	slices.SortStableFunc(lost, func(a, b int) int { return cmp.Compare(calls[a].To, calls[b].To) })
 	for i, op := range calls {
+		if op.What == Reset {
+			steps = append(steps, op)
+			continue
+		}
 		if op.What == Untold {
 			op.Who = slices.Index(lost, i)
 			first, last := op, op
@@ -54,8 +63,13 @@ func meetings(calls []Op) (steps []Op) {
 		}
 		places[at], op.Who = i, at
 		first := op
-		if first.What = comes; op.What == Broken {
+		switch op.What {
+		case Broken:
 			first.What = comesToo
+		case WasReset:
+			first.What = comesForReset
+		default:
+			first.What = comes
 		}
 		steps = append(steps, first, op)
 	}
@@ -68,14 +82,31 @@ type meeting struct {
 	lost  int    // of these will be told nothing
 	meets uint64 // of these will meet the others
 	ends  uint64 // of these will be told that it is broken
+	clear uint64 // of these will be told that it was reset
 	met   uint64 // have met the others, and are to be told
 	ended uint64 // of a broken generation, and are to be told
+	reset uint64 // of a generation that was reset, and are to be told
 	late  string // who may come yet, and will be told nothing: the first one to leave first
 }
 
-// over is when the generation is over. The next one begins empty.
+// over is when the generation is over, and nobody has reset it. The next one begins empty.
 func (m meeting) over() meeting {
-	return meeting{met: m.met | m.meets, ended: m.ended | m.ends, late: m.late}
+	return meeting{met: m.met | m.meets, ended: m.ended | m.ends, reset: m.reset, late: m.late}
+}
+
+// breaks says whether the generation may break without a reset.
+func (m meeting) breaks() bool { return m.meets == 0 && m.clear == 0 }
+
+// resets is how somebody who resets the barrier may leave it.
+func (m meeting) resets() (all []meeting) {
+	if m.breaks() { // it was broken before
+		all = append(all, m.over())
+	}
+	if m.meets == 0 && m.ends == 0 {
+		m.reset |= m.clear
+		all = append(all, m.over())
+	}
+	return all
 }
 
 // fill has n come who are told nothing.
@@ -90,7 +121,7 @@ func (m meeting) fill(n int) (meeting, bool) {
 // full is when all have come, the last ones without being told anything.
 func (m meeting) full(parties int) (meeting, bool) {
 	m, ok := m.fill(parties - m.came)
-	return m.over(), ok && m.ends == 0
+	return m.over(), ok && m.ends == 0 && m.clear == 0
 }
 
 // found returns how whoever comes may find the barrier, for all that those do who are told nothing.
@@ -99,7 +130,7 @@ func (m meeting) found(parties int) (all []meeting) {
 	if next, ok := m.full(parties); ok && m.came > 0 {
 		all = append(all, next)
 	}
-	if m.lost > 0 && m.meets == 0 { // one of them leaves
+	if m.lost > 0 && m.breaks() { // one of them leaves
 		all = append(all, m.over())
 	}
 	return all
@@ -118,27 +149,44 @@ func (m meeting) find(who int) (at int, ok bool) {
 	return at, strings.HasPrefix(m.late[at:], code(who))
 }
 
+// comes returns how somebody who comes may leave it. What it will be told fits what the others of its generation will be.
+func (m meeting) comes(op Op, parties int) (all []meeting) {
+	who := uint64(1) << op.Who
+	for _, m := range m.found(parties) {
+		var fits bool
+		switch op.What {
+		case comes:
+			m, fits = m.fill(parties - 1 - op.N - m.came)
+			fits = fits && m.ends == 0 && m.clear == 0
+			m.meets |= who
+		case comesToo:
+			fits = m.came+1 < parties && m.breaks()
+			m.ends |= who
+		case comesForReset:
+			fits = m.came+1 < parties && m.meets == 0 && m.ends == 0
+			m.clear |= who
+		}
+		if m.came++; m.came == parties {
+			m = m.over()
+		}
+		if fits {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 func (m meeting) step(op Op, parties int) (all []meeting) {
 	who := uint64(1) << op.Who
 	switch op.What {
-	case comes:
-		for _, m := range m.found(parties) {
-			m, ok := m.fill(parties - 1 - op.N - m.came)
-			if !ok || m.ends != 0 {
-				continue
-			}
-			m.came, m.meets = m.came+1, m.meets|who
-			if m.came == parties {
-				m = m.over()
-			}
+	case comes, comesToo, comesForReset:
+		return m.comes(op, parties)
+	case Reset:
+		if op.Lost {
 			all = append(all, m)
 		}
-	case comesToo:
 		for _, m := range m.found(parties) {
-			if m.came+1 < parties && m.meets == 0 {
-				m.came, m.ends = m.came+1, m.ends|who
-				all = append(all, m)
-			}
+			all = append(all, m.resets()...)
 		}
 	case Met:
 		if m.meets&who != 0 {
@@ -159,6 +207,11 @@ func (m meeting) step(op Op, parties int) (all []meeting) {
 			m.ended &^= who
 			all = append(all, m)
 		}
+	case WasReset:
+		if m.reset&who != 0 {
+			m.reset &^= who
+			all = append(all, m)
+		}
 	case mayCome:
 		at, _ := m.find(op.Who)
 		m.late = m.late[:at] + code(op.Who) + m.late[at:]
@@ -175,7 +228,7 @@ func (m meeting) step(op Op, parties int) (all []meeting) {
 }
 
 // barrier is a model of where parties meet. Either all of a generation are told that they have met, or all that it is broken. A
-// generation breaks when the first one is told so, or when somebody leaves who was told nothing.
+// generation breaks when the first one is told so, or when somebody leaves who was told nothing. It is reset only when somebody does that.
 func barrier(parties int) model {
 	return model{
 		begin: meeting{},
@@ -186,15 +239,21 @@ func barrier(parties int) model {
 			return all
 		},
 		says: func(op Op) string {
-			if op.What == comes {
+			switch {
+			case op.What == comes:
 				return fmt.Sprintf("comes when %d are missing", op.N)
+			case op.Lost:
+				return op.What + ", and is told nothing"
 			}
 			return op.What
 		},
 		is: func(state any) string {
 			m := state.(meeting) //nolint:forcetypeassert // it is of this model
-			return fmt.Sprintf("%d of %d are there (%d are told nothing, %d that it is broken), %d have met and %d have not, %d may come",
-				m.came, parties, m.lost, bits.OnesCount64(m.ends), bits.OnesCount64(m.met), bits.OnesCount64(m.ended), len(m.late)/2)
+			return fmt.Sprintf(
+				"%d of %d are there (%d are told nothing, %d that it is broken, %d that it was reset), %d have met and %d have not, %d may come",
+				m.came, parties, m.lost, bits.OnesCount64(m.ends), bits.OnesCount64(m.clear),
+				bits.OnesCount64(m.met), bits.OnesCount64(m.ended|m.reset), len(m.late)/2,
+			)
 		},
 	}
 }

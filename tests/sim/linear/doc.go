@@ -5,9 +5,9 @@
 //
 //   - holds: something of which one has all, or some have a weight each. An owner may have it several times, which weighs once. A hold
 //     ends when its owner gives it up, or is told that it is over. Tokens rise.
-//   - semaphore: permits that are only counted.
+//   - semaphore: permits that are only counted. Some may be added, or taken away while somebody has them.
 //   - latch: a count that callers bring to 0.
-//   - barrier: where as many meet as there are parties.
+//   - barrier: where as many meet as there are parties, unless it breaks, or somebody resets it.
 //
 // A call that was told nothing may have been executed, at any time from its beginning on, or not. For a latch there are two states
 // then, and the call never ends. For a semaphore, where such calls are many, the state has how many permits may be on their way: what is free is

@@ -36,6 +36,9 @@ func TestTheModelsRefuse(t *testing.T) {
 		o.To = Forever
 		return o
 	}
+	mayReset := func(from, to time.Duration) Op {
+		return Op{What: Reset, Process: 1, From: from, To: to, Lost: true}
+	}
 	for _, test := range []struct {
 		model, name string
 		capacity    int
@@ -81,6 +84,14 @@ func TestTheModelsRefuse(t *testing.T) {
 		{"semaphore", "less than none is drained", 3, []Op{op(Acquire, 0, s, 3), op(Add, s+1, 2*s, -2), op(Drain, 3*s, 4*s, 0), op(Look, 5*s, 6*s, 0)}, ""},
 		{"semaphore", "some are added", 3, []Op{op(Acquire, 0, s, 3), op(Add, 2*s, 3*s, 1), op(Acquire, 4*s, 5*s, 1)}, ""},
 		{"semaphore", "some are taken away", 3, []Op{op(Acquire, 0, s, 1), op(Add, 2*s, 3*s, -1), op(Acquire, 4*s, 5*s, 2)}, "acquires 2"},
+		{"semaphore", "what was taken away is passed on", 3, []Op{op(Acquire, 0, s, 3), op(Add, 2*s, 3*s, 1), op(Acquire, 4*s, 5*s, 1), op(Add, 6*s, 7*s, -1), lost(Release, 8*s, 1), op(Acquire, 9*s, 10*s, 1)}, ""},
+		{"semaphore", "what was taken away is given back, and had", 3, []Op{op(Acquire, 0, s, 3), op(Add, 2*s, 3*s, 1), op(Acquire, 4*s, 5*s, 1), op(Add, 6*s, 7*s, -1), op(Release, 8*s, 9*s, 1), op(Acquire, 9*s, 10*s, 1)}, "0 are free, and process 1 acquires 1"},
+		{"semaphore", "more than was taken away is passed on", 3, []Op{op(Acquire, 0, s, 3), op(Add, 2*s, 3*s, 1), op(Acquire, 4*s, 5*s, 1), op(Add, 6*s, 7*s, -1), lost(Release, 8*s, 1), op(Acquire, 9*s, 10*s, 2)}, "acquires 2"},
+		{"semaphore", "some are taken away, and added again", 3, []Op{op(Acquire, 0, s, 3), op(Add, 2*s, 3*s, -1), op(Add, 4*s, 5*s, 1), lost(Release, 6*s, 1), op(Acquire, 7*s, 8*s, 2)}, "acquires 2"},
+		{"semaphore", "it owes some", 3, []Op{op(Acquire, 0, s, 3), op(Add, 2*s, 3*s, -1), op(Look, 4*s, 5*s, -1)}, ""},
+		{"semaphore", "it owes some, and finds none", 3, []Op{op(Acquire, 0, s, 3), op(Add, 2*s, 3*s, -1), op(Look, 4*s, 5*s, 0)}, "finds free 0"},
+		{"semaphore", "some are perhaps added, and had", 3, []Op{op(Acquire, 0, s, 3), lost(Add, 2*s, 1), op(Acquire, 4*s, 5*s, 1)}, ""},
+		{"semaphore", "some are perhaps added, and more are had", 3, []Op{op(Acquire, 0, s, 3), lost(Add, 2*s, 1), op(Acquire, 4*s, 5*s, 2)}, "acquires 2"},
 		{"semaphore", "some are perhaps added, and never again", 3, []Op{op(Acquire, 0, s, 3), lost(Add, 2*s, 1), op(Settle, 3*s, 3*s, 0), op(Look, 4*s, 5*s, 0)}, ""},
 		{"semaphore", "some are perhaps taken away", 3, []Op{op(Acquire, 0, s, 1), lost(Add, 2*s, -1), op(Settle, 3*s, 3*s, 0), op(Look, 4*s, 5*s, 1)}, ""},
 
@@ -112,6 +123,20 @@ func TestTheModelsRefuse(t *testing.T) {
 		{"barrier", "it breaks, and is there for the next ones", 2, []Op{op(Broken, 0, 2*s, 0), op(Met, s, 5*s, 1), op(Met, 3*s, 5*s, 0)}, ""},
 		{"barrier", "one is told that it is broken, and two that they have met", 3, []Op{op(Met, 0, 5*s, 2), op(Met, s, 5*s, 1), op(Broken, 2*s, 5*s, 0)}, "2 of 3 are there"},
 		{"barrier", "who leaves breaks it", 3, []Op{op(Untold, 0, 9*s, 0), op(Broken, s, 2*s, 0), op(Met, 3*s, 6*s, 2), op(Met, 4*s, 6*s, 1), op(Met, 5*s, 6*s, 0)}, ""},
+		{"barrier", "it is reset, and all are told", 3, []Op{op(WasReset, 0, 5*s, 0), op(WasReset, s, 5*s, 0), op(Reset, 2*s, 3*s, 0)}, ""},
+		{"barrier", "it is reset, and is there for the next ones", 2, []Op{op(WasReset, 0, 3*s, 0), op(Reset, s, 2*s, 0), op(Met, 2*s, 5*s, 1), op(Met, 3*s, 5*s, 0)}, ""},
+		{"barrier", "nobody has reset it", 3, []Op{op(WasReset, 0, 5*s, 0)}, "process 1 is told that the barrier was reset"},
+		{"barrier", "it was reset before", 3, []Op{op(Reset, 0, s, 0), op(WasReset, 2*s, 5*s, 0)}, "is told that the barrier was reset"},
+		{"barrier", "it is reset later", 3, []Op{op(WasReset, 0, s, 0), op(Reset, 2*s, 3*s, 0)}, "is told that the barrier was reset"},
+		{"barrier", "it may have been reset", 3, []Op{op(WasReset, 0, 5*s, 0), mayReset(0, 9*s)}, ""},
+		{"barrier", "it may not have been reset", 2, []Op{op(Met, 0, 5*s, 1), op(Met, 4*s, 5*s, 0), mayReset(s, 2*s)}, ""},
+		{"barrier", "it may have been reset only before", 3, []Op{mayReset(0, s), op(WasReset, 2*s, 5*s, 0)}, "is told that the barrier was reset"},
+		{"barrier", "it is reset, and those who were there meet", 2, []Op{op(Met, 0, 5*s, 1), op(Reset, 2*s, 3*s, 0), op(Met, 4*s, 5*s, 0)}, ""},
+		{"barrier", "it is reset, and those who are certain to have been there meet", 3, []Op{op(Met, 0, 5*s, 1), op(Met, 0, s, 2), op(Reset, 2*s, 3*s, 0), op(Met, 4*s, 5*s, 0)}, "process 1 meets the others"},
+		{"barrier", "one is told that it was reset, and one that it is broken", 3, []Op{op(WasReset, 0, 3*s, 0), op(Reset, s, 2*s, 0), op(Broken, 0, 3*s, 0)}, ""},
+		{"barrier", "one is told of a reset, and two that they have met", 3, []Op{op(Met, 0, 5*s, 2), op(Met, s, 5*s, 1), op(WasReset, 2*s, 5*s, 0), op(Reset, 3*s, 4*s, 0)}, "2 of 3 are there"},
+		{"barrier", "who resets does not meet the others", 3, []Op{op(Met, 0, 5*s, 2), op(Met, s, 5*s, 1), op(Reset, 2*s, 3*s, 0)}, "2 of 3 are there"},
+		{"barrier", "two generations, and one reset", 3, []Op{op(WasReset, 0, 3*s, 0), op(Reset, s, 2*s, 0), op(WasReset, 4*s, 5*s, 0)}, "is told that the barrier was reset"},
 
 		{"calls", "whatever it is", 0, []Op{op("takes", 0, s, 2)}, ""},
 	} {

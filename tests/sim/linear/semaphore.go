@@ -18,6 +18,7 @@ type stock struct {
 	free  int  // at most
 	late  int  // of these may be on their way, and will come
 	never int  // of these may never come
+	gone  int  // were there once, and are not any more
 	set   bool // it is set up: without that it says that it has none
 }
 
@@ -30,7 +31,8 @@ func (s stock) least() int {
 }
 
 // semaphore is a model of permits that are only counted. It cannot tell for what somebody was told nothing how much of it has happened.
-// So it has the most that may be free, and how much of that may be missing.
+// So it has the most that may be free, and how much of that may be missing. Permits that are taken away while somebody has them are owed, but
+// whoever releases some may pass them on: while a release may be on its way, as many may be had as there were.
 func semaphore(permits int) model {
 	return model{
 		begin: stock{free: permits},
@@ -44,12 +46,15 @@ func semaphore(permits int) model {
 					return []any{s}
 				}
 				s.free, s.set = s.free-op.N, true
-				return one(s.free >= 0, s)
+				return one(s.free >= 0 || s.late > 0 && s.free >= -s.gone, s)
 			case Release, Add:
-				if op.Lost && op.What == Release {
+				switch {
+				case op.Lost && op.What == Release:
 					s.late += op.N
-				} else if op.Lost {
+				case op.Lost:
 					s.never += max(op.N, -op.N)
+				case op.What == Add:
+					s.gone = max(s.gone-op.N, 0)
 				}
 				if !op.Lost || op.N > 0 {
 					s.free += op.N
