@@ -402,6 +402,8 @@ func TestAClaimLastsBeyondTheContextThatShutdownEnds(t *testing.T) {
 		began := w.now()
 		_ = c.Shutdown(over)
 		time.Sleep(time.Second)
+		w.history.mu.Lock()
+		defer w.history.mu.Unlock()
 		if got := all[0].to - began; h.Context().Err() == nil || got < 2*time.Second || got > 4*time.Second {
 			t.Errorf("the claim ends %v after Shutdown began (%s)", got, all[0].how)
 		}
