@@ -232,14 +232,16 @@ func (w *world) waits(ctx context.Context, p *process, name string, wait time.Du
 	if p.life.Err() != nil || p.leaves.Load() {
 		return err
 	}
+	// Several locks each have a time of their own, and what was taken of them is given back.
+	several := len(p.links) > 1 || w.Type == "multi"
 	late := slack
-	if len(p.links) > 1 {
+	if several {
 		late += patience
 	}
 	if limited && now.Sub(end) > late {
 		w.fail("process %d waits for %s for %v longer than it wants to: %v", p.number, name, now.Sub(end), err)
 	}
-	if len(p.links) > 1 {
+	if several {
 		return err
 	}
 	if errors.Is(err, redlatch.ErrUnavailable) && !limited && now.Sub(from) < p.outage {

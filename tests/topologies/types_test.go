@@ -177,34 +177,49 @@ func (p *pair) refusesReentry(l *redlatch.Lock) {
 	p.release(h)
 }
 
-// order: waiters of both clients get a fair lock in the order in which they came.
-// The lock is one of its own: a waiter that gave up before may still be leaving
-// the queue of another, and would be counted.
+// order: waiters of both clients get a fair lock in the order in which they came,
+// but for one who gives up in the middle of the queue. The lock is one of its own:
+// a waiter that gave up before may still be leaving the queue of another, and would
+// be counted.
 func (p *pair) order() {
-	const n = 6
+	const n, quitter = 6, 2
 	name := p.name + ":order"
-	h := p.acquire(p.a.FairLock(name))
-	served, done := make(chan int, n), make(chan error, n)
-	for i := range n {
-		c := []*redlatch.Client{p.a, p.b}[i%2]
-		go func() {
-			h, err := c.FairLock(name).Acquire(p.ctx)
-			if err != nil {
-				served <- -1
-				done <- err
-				return
-			}
-			served <- i // before the next one has it
-			done <- h.Release(p.ctx)
-		}()
-		p.eventually("it stands in the queue", func() bool {
+	queued := func(want int) func() bool {
+		return func() bool {
 			info, err := admin.New(p.a).Info(p.ctx, name)
 			p.must("Info", err)
-			return len(info.Queue) == i+1
-		})
+			return len(info.Queue) == want
+		}
 	}
+	h := p.acquire(p.a.FairLock(name))
+	patience, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	served, done := make(chan int, n), make(chan error, n)
+	for i := range n {
+		c, ctx := []*redlatch.Client{p.a, p.b}[i%2], p.ctx
+		if i == quitter {
+			ctx = patience
+		}
+		go func() {
+			h, err := c.FairLock(name).Acquire(ctx)
+			switch {
+			case err == nil:
+				served <- i // before the next one has it
+				done <- h.Release(p.ctx)
+			case i != quitter:
+				served <- -1
+				done <- err
+			}
+		}()
+		p.eventually("it stands in the queue", queued(i+1))
+	}
+	cancel()
+	p.eventually("one has left the queue", queued(n-1))
 	p.release(h)
 	for i := range n {
+		if i == quitter {
+			continue
+		}
 		if got := <-served; got != i {
 			p.Fatalf("number %d was served as number %d", got, i)
 		}
