@@ -435,7 +435,7 @@ func TestTheCheckerMeasuresWaits(t *testing.T) {
 		{"it waits for nobody, and gives up before", 0, 0, outage - 1, 0, unavailable, "gives up after"},
 		{"it gives up before", 0, -1, outage - 1, 0, unavailable, "gives up after"},
 		{"it gives up as it wants to", outage / 2, -1, outage / 2, 0, unavailable, ""},
-		{"it goes on without an answer", 0, -1, 2 * outage, 0, unavailable, "though no answer comes"},
+		{"it goes on without an answer", 0, -1, 3 * outage, 0, unavailable, "though no answer comes"},
 		{"it goes on as there are answers", 0, -1, 2 * outage, time.Second, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -227,14 +227,15 @@ func (h *history) checkMost(wholes []*whole, sites int) {
 
 func (w *world) checkWholes() { w.checkMost(w.wholes, len(w.sites)) }
 
-// turns returns the moments at which x may have fewer votes than before, while it is trusted.
+// turns returns the moments at which x may have fewer votes than before, while it is trusted. Not all ends are heard in the same moment:
+// hear looks each millisecond.
 func (x *whole) turns() []time.Duration {
 	all := []time.Duration{x.from}
 	for _, v := range x.votes {
 		all = append(all, v.to)
 	}
 	slices.Sort(all)
-	return slices.DeleteFunc(all, func(at time.Duration) bool { return at < x.from || at >= x.to })
+	return slices.DeleteFunc(all, func(at time.Duration) bool { return at < x.from || at >= x.to-2*time.Millisecond })
 }
 
 // trusted returns how many servers' votes are trusted at a moment.
