@@ -252,7 +252,7 @@ func (w *world) nothingLeft(p *process) {
 		if c.process == p.number && c.how == redlatch.ErrClosed.Error() && w.Type != "election" { // the term of a leader has no end
 			w.failLocked(w.now(), "process %d has shut down, and still had %s as %s", p.number, c.resource, c.id)
 		}
-		if c.process == p.number && c.how == released && !w.comesBackLocked(c, w.now()) && w.stored(c) {
+		if c.process == p.number && c.how == released && !c.over && !w.comesBackLocked(c, w.now()) && w.stored(c) {
 			w.failLocked(w.now(), "process %d has shut down, and the server still has %s as %s", p.number, c.resource, c.id)
 		}
 	}

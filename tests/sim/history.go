@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ type footing struct {
 	longest time.Duration // for which the server may have confirmed one of them
 	freed   time.Duration // when the last release of one of them was confirmed
 	unsure  bool          // whether another one was, nobody knows
+	over    bool          // it had ended by itself before
 }
 
 // A claim is one time for which a worker took something to be its own: from when its call returned until the worker gave it up,
@@ -220,6 +222,8 @@ func (h *history) freed(all []*claim, err error) {
 	for _, c := range all {
 		c.footing.freed = max(c.footing.freed, h.now())
 		c.unsure = c.unsure || err != nil
+		var lost *redlatch.LostError
+		c.over = c.over || errors.As(err, &lost)
 	}
 }
 

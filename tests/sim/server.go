@@ -152,21 +152,20 @@ func (s *node) step(d time.Duration) {
 	s.tickLocked()
 }
 
-// exec executes a script. It says whether its replica, if it has one, has to be sent anything.
-func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (r driver.Reply, wrote bool, err error) {
+// exec executes a script.
+func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (driver.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.ailing(); now != "" && now != noMemory && now != noDisk {
-		return driver.Reply{}, false, driver.ServerError(string(now), errServer)
+		return driver.Reply{}, driver.ServerError(string(now), errServer)
 	}
 	s.tickLocked()
 	if text := s.cluster.refuses(s, keys, asking); text != "" {
-		return driver.Reply{}, false, driver.ServerError(text, redirected(text))
+		return driver.Reply{}, driver.ServerError(text, redirected(text))
 	}
 	args = s.datedLocked(args)
 	s.dirty, s.published = false, nil
 	s.execs++
-	was := s.sentLocked()
 	text, before := script.Source(), []Key(nil)
 	if s.record != nil {
 		text, before, s.record.calls = Ordered+text, keysOf(s.snapshotLocked()), nil
@@ -181,19 +180,19 @@ func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (r 
 		})
 	}
 	if s.dirty {
-		wrote = s.streamLocked(was)
+		s.streamLocked()
 	}
 	s.deliverLocked(s.published)
 	s.cluster.broadcast(s, s.published)
 	v, err := server.ParseReply(bufio.NewReader(&buf))
 	if err != nil {
-		return driver.Reply{}, wrote, driver.ServerError(err.Error(), err)
+		return driver.Reply{}, driver.ServerError(err.Error(), err)
 	}
-	r = reply(v)
+	r := reply(v)
 	if script.Name() == "latch.down" {
 		s.latches.down(keys, args, r, len(s.published) > 0)
 	}
-	return r, wrote, nil
+	return r, nil
 }
 
 func (s *node) deliverLocked(all []message) {
@@ -386,7 +385,7 @@ func (s *node) evict(name string) {
 			s.mini.Del(key)
 		}
 	}
-	s.streamLocked(nil)
+	s.streamLocked()
 }
 
 // channels returns to which channels somebody listens.
