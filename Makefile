@@ -78,7 +78,7 @@ tell_unproven = if [ -s "$(UNPROVEN)" ]; then printf 'NOT PROVEN, because the ma
 
 # What the tests of make test take of the processor, on two idle cores: a run that takes 1.5 times as much, twice in a row,
 # fails. A commit that adds proof may raise it, and says what for; on two idle cores make test ends within a minute.
-TEST_FIGURE := 75s
+TEST_FIGURE := 100s
 
 .PHONY: help
 help: ## Print this list.
