@@ -8,6 +8,7 @@
 -- it fails where it would have to write, if only nothing.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include touch
 local results = {}
 for i, timeouts in ipairs(KEYS) do
   local id, until_ms = ARGV[2 * i - 1], now + ARGV[2 * i]
@@ -18,6 +19,8 @@ for i, timeouts in ipairs(KEYS) do
     if tonumber(score) < until_ms then
       redis.call('ZREM', timeouts, '') -- no id: what takes memory must not be the first to write
       redis.call('ZADD', timeouts, until_ms, id)
+    elseif ARGV[2 * i] ~= '0' then
+      touch(timeouts)
     end
     results[i] = 1
   else

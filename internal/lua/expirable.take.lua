@@ -13,7 +13,7 @@ if not available then
   return {-1, -1}
 end
 -- Those whose time is over can be had, and are swept in the end: one that its owner has anew is not.
-local over, given, at = ended(), 0, 2
+local over, given, at, again = ended(), 0, 2, false
 available = available + over
 while ARGV[at] do
   local until_ms, last = now + ARGV[at], at + 1 + ARGV[at + 1]
@@ -30,6 +30,7 @@ while ARGV[at] do
   if costs > 0 and costs > available then
     break
   end
+  again = again or costs == 0
   if missing > 0 then
     redis.call('ZADD', timeouts, 'XX', until_ms, '') -- refused here if at all: see sweep
     redis.call('DECRBY', free, missing)
@@ -48,6 +49,10 @@ local ttl = finite(redis.call('PTTL', free))
 if given > 0 and ttl >= 0 then
   redis.call('PEXPIRE', timeouts, ttl) -- in the last millisecond, with 0, what is given ends at once
 elseif given > 0 then
+  if again then
+    -- include touch
+    touch(timeouts)
+  end
   redis.call('PERSIST', timeouts)
 end
 -- Redisson's mark of a permit that never ends is 922337203685477.

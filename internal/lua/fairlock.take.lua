@@ -32,9 +32,8 @@ if another then -- it is no fair lock, and perhaps none at all
   -- include fields
 end
 if holder == owner then
-  if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
-    redis.call('PEXPIRE', KEYS[1], lease)
-  end
+  -- include raise
+  raise(KEYS[1], lease)
   return fencing_token(true)
 end
 local first, tail, score, last, head = redis.call('LINDEX', queue, '0')

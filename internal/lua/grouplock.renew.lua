@@ -8,6 +8,7 @@
 -- A replica, which may lack what its primary has, cannot say that a hold is gone:
 -- it fails where it would have to write, if only nothing.
 -- include grouplock
+-- include raise
 local results, at, now = {}, 1, server_ms()
 for i, group in ipairs(KEYS) do
   local owner, lease, count = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2]
@@ -37,8 +38,8 @@ for i, group in ipairs(KEYS) do
         redis.call('HSET', group, count_of(value, owner), count)
       end
     end
-    if lease > 0 and redis.call('PTTL', group) < lease then
-      redis.call('PEXPIRE', group, lease)
+    if lease > 0 then
+      raise(group, lease)
     end
   end
   results[i] = result

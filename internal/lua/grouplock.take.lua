@@ -47,7 +47,6 @@ for _, value in ipairs(values) do
   end
   redis.call('HSET', group, value, owner, count, holds or '1', expiry, till)
 end
-if redis.call('PTTL', group) < lease then
-  redis.call('PEXPIRE', group, lease)
-end
+-- include raise
+raise(group, lease)
 return token

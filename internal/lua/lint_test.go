@@ -162,7 +162,8 @@ func isKeysEntry(expr []string) bool {
 	return len(expr) > 3 && expr[0] == "KEYS" && expr[1] == "[" && slices.Index(expr, "]") == len(expr)-1
 }
 
-// keyNames returns the variables that never hold anything but an entry of KEYS.
+// keyNames returns the variables, and the parameters of functions, that never hold
+// anything but an entry of KEYS.
 func keyNames(tokens []string) map[string]bool {
 	keys := map[string]bool{}
 	bind := func(name string, key bool) {
@@ -184,6 +185,23 @@ func keyNames(tokens []string) map[string]bool {
 			values := luaList(rest[1:])
 			for n, name := range names {
 				bind(name, n < len(values) && isKeysEntry(values[n]))
+			}
+		}
+	}
+	for i, token := range tokens {
+		if token != "function" || tokenAt(tokens, i-1) != "local" {
+			continue
+		}
+		name, params := tokens[i+1], luaList(tokens[i+3:])
+		for j, token := range tokens {
+			if token != name || j == i+1 || tokenAt(tokens, j+1) != "(" {
+				continue
+			}
+			args := luaList(tokens[j+2:])
+			for n, param := range params {
+				if len(param) == 1 {
+					bind(param[0], n < len(args) && (len(args[n]) == 1 && keys[args[n][0]] || isKeysEntry(args[n])))
+				}
 			}
 		}
 	}

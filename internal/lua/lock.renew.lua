@@ -7,6 +7,7 @@
 -- the error that the key raised
 -- A replica, which may lack what its primary has, cannot say that a hold is gone:
 -- it fails where it would have to write, if only nothing.
+-- include raise
 local results = {}
 for i, key in ipairs(KEYS) do
   local owner, lease, count = ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), ARGV[3 * i]
@@ -17,8 +18,8 @@ for i, key in ipairs(KEYS) do
     redis.call('HDEL', key, '')
     results[i] = 0
   else
-    if lease > 0 and redis.call('PTTL', key) < lease then
-      redis.call('PEXPIRE', key, lease)
+    if lease > 0 then
+      raise(key, lease)
     end
     if count ~= '0' and count ~= shown then
       redis.call('HDEL', key, '') -- what takes memory must not be the first to write

@@ -17,11 +17,9 @@ if size == 0 then
   return token
 end
 -- include token
-local ttl = redis.call('PTTL', KEYS[1])
 if fields[1] ~= ARGV[2] then
-  return {ttl, fields[1]}
+  return {redis.call('PTTL', KEYS[1]), fields[1]}
 end
-if ttl < tonumber(ARGV[1]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
-end
+-- include raise
+raise(KEYS[1], ARGV[1])
 return fencing_token(true)

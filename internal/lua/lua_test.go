@@ -155,6 +155,8 @@ func TestScriptChecks(t *testing.T) {
 		{"in a comment only", top + "-- KEYS[1] KEYS[2]\nlocal x, n = ARGV[1], #ARGV\n", 2},
 		{"in a string only", top + "local s = 'KEYS[1]' .. \"KEYS[2]\"\nlocal x, n = ARGV[1], #ARGV\n", 2},
 		{"a key in the lock's slot", top + uses + "redis.call('GET', timeout_key(a, x, 1))\nredis.call('GET', timeout_key(KEYS[1], x, n))\n", 0},
+		{"a function of a key", top + uses + "local function f(c, d)\n redis.call('SET', c, d)\nend\nf(a, x)\nf(KEYS[2], 1)\n", 0},
+		{"a function of what may be no key", top + uses + "local function f(c)\n redis.call('GET', c)\nend\nf(a)\nf(x)\n", 1},
 		{"a key in another slot", top + uses + "redis.call('GET', timeout_key(x, a, 1))\n", 1},
 		{"a computed key", top + uses + "redis.call('DEL', KEYS[1] .. ':1')\n", 1},
 		{"a literal key", top + uses + "redis.call('GET', 'a')\n", 1},

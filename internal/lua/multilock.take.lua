@@ -5,7 +5,8 @@
 -- ARGV lease_ms owner... (one for each lock)
 -- returns 1 if all are their owner's, else {which is not (from 1), its TTL in
 -- ms, field of its owner}
-local lease = tonumber(ARGV[1])
+-- include raise
+local lease = ARGV[1]
 local held = {}
 for i, key in ipairs(KEYS) do
   if redis.call('HLEN', key) > 10000 then -- to go through them would stop the server
@@ -20,8 +21,6 @@ for i, key in ipairs(KEYS) do
   if not held[i] then
     redis.call('HSET', key, ARGV[i + 1], '1')
   end
-  if redis.call('PTTL', key) < lease then
-    redis.call('PEXPIRE', key, lease)
-  end
+  raise(key, lease)
 end
 return 1

@@ -7,19 +7,18 @@
 -- returns 1 if the owner reads now, 0 if it holds nothing
 -- include gone
 -- include readwrite.left
+-- include raise
 local lock, owner, keep_ms = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local reads = redis.call('HEXISTS', lock, owner)
 if reads + redis.call('HEXISTS', lock, owner .. ':write') == 0 then
   return gone()
 end
-local ttl, proof_ms = redis.call('PTTL', lock), left_of(lock, owner, 1)
+local proof_ms = left_of(lock, owner, 1)
 if reads == 1 and not proof_ms then
   return timeout_key(lock, owner, 1)
 end
 -- include readwrite.keep
-if ttl < keep_ms then
-  redis.call('PEXPIRE', lock, keep_ms)
-end
+raise(lock, keep_ms)
 if reads == 0 then
   redis.call('HSET', lock, owner, 1)
 end

@@ -8,6 +8,7 @@
 -- include readwrite.left
 -- include readwrite.holder
 -- include finite
+-- include raise
 local lock, owner, keep_ms = KEYS[1], ARGV[2], tonumber(ARGV[1])
 local mode, reads = unpack(redis.call('HMGET', lock, 'mode', owner))
 if mode ~= 'read' and redis.call('EXISTS', lock) == 1 then
@@ -21,7 +22,7 @@ if KEYS[2] and KEYS[2] ~= timeout_key(lock, owner, 1) and not reads then
     return {math.max(0, finite(first[2]) - now), first[1]}
   end
 end
-local ttl, proof_ms = redis.call('PTTL', lock), left_of(lock, owner, 1)
+local proof_ms = left_of(lock, owner, 1)
 if reads and not proof_ms then
   return timeout_key(lock, owner, 1)
 end
@@ -31,7 +32,5 @@ elseif proof_ms < keep_ms then
   redis.call('PEXPIRE', timeout_key(lock, owner, 1), keep_ms)
 end
 redis.call('HSET', lock, 'mode', 'read', owner, '1')
-if ttl < keep_ms then
-  redis.call('PEXPIRE', lock, keep_ms)
-end
+raise(lock, keep_ms)
 return 1

@@ -10,6 +10,7 @@
 -- A replica, which may lack what its primary has, cannot say that a hold is gone:
 -- it fails where it would have to write, if only nothing.
 -- include readwrite.left
+-- include raise
 local results, at = {}, 1
 for i = 1, #ARGV / 3 do
   local lock, owner, keep_ms, writes = KEYS[at], ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), ARGV[3 * i]
@@ -26,14 +27,11 @@ for i = 1, #ARGV / 3 do
     elseif not wrote and not proves then
       results[i] = 'TRYAGAIN the owner only reads by now' -- to raise the lock's TTL alone would not keep it
     elseif keep_ms > 0 then
-      local ttl = redis.call('PTTL', lock)
       if reads == 1 and proves then
         local proof_ms = left_of(lock, owner, 1)
         -- include readwrite.keep
       end
-      if ttl < keep_ms then
-        redis.call('PEXPIRE', lock, keep_ms)
-      end
+      raise(lock, keep_ms)
     end
     if wrote and writes ~= '0' and writes ~= wrote then
       redis.call('HDEL', lock, '') -- what takes memory must not be the first to write

@@ -16,7 +16,6 @@ end
 if redis.call('HEXISTS', KEYS[1], field) == 0 then
   return held_by(ARGV[2])
 end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
-end
+-- include raise
+raise(KEYS[1], ARGV[1])
 return fencing_token(true)

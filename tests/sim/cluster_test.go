@@ -22,7 +22,7 @@ func TestANodeExecutesWhatItHasTheKeysOf(t *testing.T) {
 		script := driver.NewScript("test.set", "for _, key in ipairs(KEYS) do redis.call('SET', key, '1', 'PX', 5000) end")
 		ask := func(s *node, keys []string, asking bool, want string) {
 			t.Helper()
-			_, err := s.exec(script, keys, nil, asking)
+			_, _, err := s.exec(script, keys, nil, asking)
 			var re *driver.RunError
 			if errors.As(err, &re); want == "" && err != nil || want != "" && (re == nil || re.Code != want || re.Outcome != driver.NotExecuted) {
 				t.Errorf("%q at node %d: %v, want %q", keys, s.site, err, want)

@@ -44,9 +44,8 @@
 // What cannot be shown here: a process of which the code stands still, too. No client's clock is stepped, because a bubble of fake time
 // has one. Nothing is decided by the wall clock, but that a hold may end early: package archtest keeps it so. What an adapter makes of
 // a redirection is its own: here a driver follows MOVED and ASK once, and package drivertest proves what adapters do on a real cluster.
-// Not played yet: an endpoint before shards, sharded Pub/Sub, a failover in a cluster, replicas of which only some acknowledge, WAIT of
-// Redis 8 and Valkey, which asks for nothing if the script on the same connection wrote nothing, and detached permits. When its clock is
-// set back, the embedded server keeps what is left of a TTL, where Redis makes it longer.
+// Not played yet: an endpoint before shards, sharded Pub/Sub, a failover in a cluster, replicas of which only some acknowledge, and
+// detached permits. When its clock is set back, the embedded server keeps what is left of a TTL, where Redis makes it longer.
 //
 // What is Redisson's own, and is not played or not held against anybody: what it takes with a request whose reply is lost, stays taken
 // for its lease. So each of its acquisitions has a thread of its own, because an unlock that comes late would free the next hold of the

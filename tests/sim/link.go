@@ -145,8 +145,9 @@ func (l *link) silence(since time.Time) (longest time.Duration) {
 type way struct {
 	asking bool          // to where its slot moves
 	within time.Duration // for how long the driver waits; 0: its patience
-	// then is called, if it is not nil, when the script was executed at a server in that epoch. It says whether an answer comes.
-	then func(at *node, epoch int) bool
+	// then is called, if it is not nil, when the script was executed at a server in that epoch, and whether it wrote anything. It says
+	// whether an answer comes.
+	then func(at *node, epoch int, wrote bool) bool
 }
 
 // run is Run.
@@ -194,9 +195,9 @@ func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.R
 	if !s.at.arrive(epoch) {
 		return r, nil, false
 	}
-	r, err = s.at.exec(x, keys, args, how.asking)
+	r, wrote, err := s.at.exec(x, keys, args, how.asking)
 	l.trace("script %s %q %q: %+v %v", x.Name(), keys, args, r, err)
-	if how.then != nil && err == nil && !how.then(s.at, epoch) {
+	if how.then != nil && err == nil && !how.then(s.at, epoch, wrote) {
 		return r, nil, false
 	}
 	if l.chance.oneIn(s.air.twice) {
@@ -227,7 +228,7 @@ func (l *link) again(at *node, epoch int, after time.Duration, x *driver.Script,
 	if !at.arrive(epoch) {
 		return
 	}
-	r, err := at.exec(x, keys, args, asking)
+	r, _, err := at.exec(x, keys, args, asking)
 	l.set(func() { l.twice++ })
 	l.trace("script %s %q %q, %v later once more: %+v %v", x.Name(), keys, args, after, r, err)
 }

@@ -36,6 +36,7 @@ type node struct {
 	until  time.Time // for which it has it
 
 	dirty     bool // the script that runs has written
+	spread    bool // it has given replicas something to do, though it may have changed nothing
 	published []message
 	execs     int
 	latches   openings
@@ -105,6 +106,7 @@ func (s *node) hook(c *server.Peer, cmd string, args ...string) bool {
 		return true
 	}
 	s.dirty = s.dirty || commands.Growing[cmd] || commands.Writing[cmd]
+	s.spread = s.spread || commands.Spreading[cmd]
 	return false
 }
 
@@ -152,20 +154,21 @@ func (s *node) step(d time.Duration) {
 	s.tickLocked()
 }
 
-// exec executes a script.
-func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (driver.Reply, error) {
+// exec executes a script. It says whether its replica, if it has one, has to be sent anything.
+func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (r driver.Reply, wrote bool, err error) { //nolint:revive // err is the answer
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.ailing(); now != "" && now != noMemory && now != noDisk {
-		return driver.Reply{}, driver.ServerError(string(now), errServer)
+		return driver.Reply{}, false, driver.ServerError(string(now), errServer)
 	}
 	s.tickLocked()
 	if text := s.cluster.refuses(s, keys, asking); text != "" {
-		return driver.Reply{}, driver.ServerError(text, redirected(text))
+		return driver.Reply{}, false, driver.ServerError(text, redirected(text))
 	}
 	args = s.datedLocked(args)
-	s.dirty, s.published = false, nil
+	s.dirty, s.spread, s.published = false, false, nil
 	s.execs++
+	was := s.sentLocked()
 	text, before := script.Source(), []Key(nil)
 	if s.record != nil {
 		text, before, s.record.calls = Ordered+text, keysOf(s.snapshotLocked()), nil
@@ -180,19 +183,19 @@ func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (dr
 		})
 	}
 	if s.dirty {
-		s.streamLocked()
+		wrote = s.streamLocked(was) || s.spread
 	}
 	s.deliverLocked(s.published)
 	s.cluster.broadcast(s, s.published)
 	v, err := server.ParseReply(bufio.NewReader(&buf))
 	if err != nil {
-		return driver.Reply{}, driver.ServerError(err.Error(), err)
+		return driver.Reply{}, wrote, driver.ServerError(err.Error(), err)
 	}
-	r := reply(v)
+	r = reply(v)
 	if script.Name() == "latch.down" {
 		s.latches.down(keys, args, r, len(s.published) > 0)
 	}
-	return r, nil
+	return r, wrote, nil
 }
 
 func (s *node) deliverLocked(all []message) {
@@ -385,7 +388,7 @@ func (s *node) evict(name string) {
 			s.mini.Del(key)
 		}
 	}
-	s.streamLocked()
+	s.streamLocked(nil)
 }
 
 // channels returns to which channels somebody listens.

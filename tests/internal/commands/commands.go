@@ -12,6 +12,9 @@ var (
 	Writing = words("DEL HDEL PEXPIRE PEXPIREAT PERSIST LPOP LREM ZREM ZREMRANGEBYSCORE ZREMRANGEBYRANK UNLINK")
 )
 
+// Spreading commands reach replicas also if they leave a key that is there as it was. Others do only if they change something.
+var Spreading = words("SET HSET HINCRBY INCR INCRBY DECR DECRBY RPUSH LSET PEXPIRE PEXPIREAT")
+
 func words(text string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(text) {

@@ -193,6 +193,41 @@ func TestCommandsLeaveWhatRealOnesLeave(t *testing.T) {
 	}
 }
 
+// TestSpreadingCommandsAlwaysReachReplicas has each command write what is there already: what a server counts as a change it sends to its
+// replicas. Simulations have WAIT ask only for what was sent.
+func TestSpreadingCommandsAlwaysReachReplicas(t *testing.T) {
+	for _, kind := range testserver.EveryKind() {
+		t.Run(string(kind), func(t *testing.T) {
+			ask := dialled(t, testserver.Start(t, kind))
+			changes := func() string {
+				_, after, _ := strings.Cut(fmt.Sprint(ask("INFO", "persistence")), "rdb_changes_since_last_save:")
+				n, _, _ := strings.Cut(after, "\r")
+				return n
+			}
+			seen := map[string]bool{}
+			for _, x := range append(slices.Clone(examples), example{"HSET k a 1", "HSET k a 1"}, example{"SET k 1", "PEXPIRE k " + long},
+				example{"RPUSH k a", "LSET k 0 a"}, example{"HSET k a 1", "HINCRBY k a 0"}) {
+				x.prepare(ask)
+				before := changes()
+				answer := fmt.Sprint(ask(strings.Fields(x.command)...))
+				cmd, _, _ := strings.Cut(x.command, " ")
+				switch spreads := changes() != before; {
+				case x.there == "" || strings.HasPrefix(answer, "-"):
+				case commands.Spreading[cmd] && !spreads:
+					t.Errorf("%s, then %s: no replica hears of it", x.there, x.command)
+				default:
+					seen[cmd] = true
+				}
+			}
+			for cmd := range commands.Spreading {
+				if !seen[cmd] && slices.Contains(given(t), cmd) {
+					t.Errorf("%s has no example", cmd)
+				}
+			}
+		})
+	}
+}
+
 // A result is what became of an example.
 type result struct {
 	answer any

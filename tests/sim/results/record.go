@@ -181,4 +181,8 @@ var trackRecord = []fault{
 		"Blocking commands of the program filled the pool of go-redis. Holds were lost, and the error named another cause.",
 		"TestTheErrorNamesAPoolThatBlockingCommandsFill", "tests/goredis/pool_test.go",
 	},
+	{
+		"A request that was sent again wrote nothing. Redis 8 and Valkey then asked no replica, and the acquisition counted unacknowledged.",
+		"TestNothingIsAcknowledgedThatNoReplicaHas", "tests/sim/real/wait_test.go",
+	},
 }
