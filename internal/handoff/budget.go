@@ -41,6 +41,7 @@ type Budget struct {
 
 	Owed   int           // turns that we owe
 	taken  int           // turns that were taken since we yielded
+	gone   bool          // nothing is left of what we released
 	unseen bool          // nobody was seen to whom to yield
 	heard  int           // foreign messages that have been counted
 	pause  time.Duration // how long the lock is left to others, and again after each turn that is taken,
@@ -78,7 +79,7 @@ func (u *Budget) OverAfter(hands int, now time.Time) bool {
 // sent: one that was in flight when a pause ended begins no other, before it is
 // known whether that one was used.
 func (u *Budget) Yields(now time.Time) bool {
-	return !u.quiet(now) && (u.Owed == 0 || now.Before(u.Rest))
+	return !u.quiet(now) && (u.Owed == 0 || u.gone || now.Before(u.Rest))
 }
 
 // quiet says that whoever listens was found not to want the lock.
@@ -111,7 +112,7 @@ func (u *Budget) Yield(n, foreign int, sent, now time.Time) {
 	if u.Owed > 0 && sent.Before(u.Rest) {
 		rest = u.Rest // of permits there are many to release: that makes a pause no longer
 	}
-	u.Owed, u.taken, u.heard, u.Rest = n, 0, foreign, rest
+	u.Owed, u.taken, u.gone, u.heard, u.Rest = n, 0, false, foreign, rest
 }
 
 // ShortenPause makes what is owed one turn and its pause the shortest, where
@@ -151,6 +152,11 @@ func (u *Budget) Settled(foreign int, now time.Time) {
 	}
 	u.Owed = 0
 }
+
+// Taken notes that nothing is left of what was released to others. They may keep
+// it for long, and until they release it no message pays what is owed: others
+// beside them still want their turn of what else this process has.
+func (u *Budget) Taken() { u.gone = true }
 
 // Used notes that messages were heard after a pause that nobody seemed to have
 // used: of several permits somebody has taken one, and left some. He is owed a

@@ -280,7 +280,9 @@ func (q *countedQueue) answered(x *exchange, answer int, short error) (listen bo
 		}
 		return false // there is something to send at once
 	}
-	if answer > 0 && q.turns.Owed > 0 {
+	if answer == 0 {
+		q.turns.Taken()
+	} else if q.turns.Owed > 0 {
 		q.turns.Settled(q.news.Foreign(), now)
 	}
 	if answer > 0 && q.fresh {

@@ -243,3 +243,67 @@ func TestACrowdNearbyKeepsNobodyOut(t *testing.T) {
 		}
 	})
 }
+
+// A workforce is n goroutines of a process that pass its permits on to one another.
+func workforce(w *locktest.World, s *semaphore.Semaphore, n int) (busy *atomic.Int64, stop func()) {
+	busy = new(atomic.Int64)
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for !over.Load() {
+				w.OK(s.Acquire(bg, 1))
+				busy.Add(1)
+				time.Sleep(10 * time.Millisecond)
+				busy.Add(-1)
+				w.OK(s.Release(bg, 1))
+			}
+		})
+	}
+	time.Sleep(time.Second + time.Millisecond)
+	return busy, func() {
+		over.Store(true)
+		wg.Wait()
+	}
+}
+
+// Nor does one that keeps for long what a crowd has left it: the crowd goes on with
+// what it has, and owes others their turn as before.
+func TestAProcessThatKeepsItsPermitsKeepsNobodyElseOut(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		s := w.Semaphore(w.Client(redlatch.Config{}), 4)
+		_, stop := workforce(w, s, 12)
+		for i := range 3 { // each keeps what it gets
+			ctx, cancel := context.WithTimeout(bg, 2*time.Second)
+			other := semaphore.New(w.Client(redlatch.Config{}), locktest.SemaphoreName, 0)
+			if err := other.Acquire(ctx, 1); err != nil {
+				t.Errorf("process %d: %v", i+2, err)
+			}
+			cancel()
+			time.Sleep(100 * time.Millisecond)
+		}
+		stop()
+	})
+}
+
+// A lower number of permits holds for those, too, that a process has and passes on,
+// also while somebody else waits for whom nothing is left.
+func TestFewerPermitsAreFewerAlsoWhereTheyArePassedOn(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		s := w.Semaphore(w.Client(redlatch.Config{}), 4)
+		here, stop := workforce(w, s, 8)
+		there, stopOther := workforce(w, semaphore.New(w.Client(redlatch.Config{}), locktest.SemaphoreName, 0), 1)
+		w.OK(s.AddPermits(bg, -3))
+		time.Sleep(2 * time.Second)
+		for range 100 {
+			time.Sleep(5*time.Millisecond + time.Microsecond)
+			if n, m := here.Load(), there.Load(); n+m > 1 {
+				t.Errorf("%d goroutines have a permit, where there is one", n+m)
+				break
+			}
+		}
+		w.OK(s.AddPermits(bg, 3))
+		stopOther()
+		stop()
+	})
+}

@@ -185,4 +185,8 @@ var trackRecord = []fault{
 		"A request that was sent again wrote nothing. Redis 8 and Valkey then asked no replica, and the acquisition counted unacknowledged.",
 		"TestNothingIsAcknowledgedThatNoReplicaHas", "tests/sim/real/wait_test.go",
 	},
+	{
+		"A process kept the permits that another one had left it. Where goroutines passed theirs on, no other process got any.",
+		"TestAProcessThatKeepsItsPermitsKeepsNobodyElseOut", "tests/synchronizers/semaphore_share_test.go",
+	},
 }
