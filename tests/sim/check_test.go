@@ -316,7 +316,8 @@ func TestNobodyForcesPermits(t *testing.T) {
 	}
 }
 
-// A release that was confirmed is undone only by a server that goes on with what it had before, and only for a lease.
+// A release that was confirmed is undone only by a server that goes on with what it had before, or by a take that had been sent before and
+// comes after it, and only for a lease. A server keeps that as long if it is slow or its clock is set back, and a permit one second more.
 func TestWhatWasReleasedComesBackOnlyAsLongAsALeaseLasts(t *testing.T) {
 	const s = time.Second
 	older := func(from, to time.Duration) *loss { return &loss{what: "older", from: from, to: to} }
@@ -325,27 +326,71 @@ func TestWhatWasReleasedComesBackOnlyAsLongAsALeaseLasts(t *testing.T) {
 		unsure bool // the release was not confirmed
 		losses []*loss
 		back   []*loss
+		takes  map[string]take
+		steps  []step
 		now    time.Duration
 		want   bool
 	}{
-		{"nothing is lost", false, nil, nil, 5 * s, false},
-		{"an older file has it", false, []*loss{older(3*s, 4*s)}, nil, 5 * s, true},
-		{"an older file has it, for as long as the lease", false, []*loss{older(3*s, 4*s)}, nil, 7 * s, false},
-		{"an older file has the release, too", false, []*loss{older(4*s+1, 5*s)}, nil, 5 * s, false},
-		{"an older file may have the release, which nobody has confirmed", true, []*loss{older(4*s+1, 5*s)}, nil, 5 * s, true},
-		{"an older file was loaded before it was asked for", false, []*loss{older(0, s/2)}, nil, 2 * s, false},
-		{"an older file of another server has it", false, []*loss{{what: "older", site: 1, from: 3 * s, to: 4 * s}}, nil, 5 * s, false},
-		{"all is lost", false, []*loss{{what: wiped, from: 3 * s, to: 4 * s}}, nil, 5 * s, false},
-		{"it is evicted", false, []*loss{{what: "evict", from: 3 * s, to: 4 * s}}, nil, 5 * s, false},
-		{"a replica has it", false, nil, []*loss{{what: "takeover", from: 3 * s, to: 4 * s}}, 5 * s, true},
-		{"a replica has the release, too", false, nil, []*loss{{what: "takeover", from: 4*s + 1, to: 5 * s}}, 5 * s, false},
+		{name: "nothing is lost", now: 5 * s},
+		{name: "an older file has it", losses: []*loss{older(3*s, 4*s)}, now: 5 * s, want: true},
+		{name: "an older file has it, for as long as the lease", losses: []*loss{older(3*s, 4*s)}, now: 8 * s},
+		{name: "an older file has it, and the clock was set back", losses: []*loss{older(3*s, 4*s)}, steps: []step{{0, 5 * s, 2 * s}}, now: 8 * s, want: true},
+		{name: "an older file has it, and the clock of another server was set back", losses: []*loss{older(3*s, 4*s)}, steps: []step{{1, 5 * s, 2 * s}}, now: 8 * s},
+		{name: "an older file has the release, too", losses: []*loss{older(4*s+1, 5*s)}, now: 5 * s},
+		{name: "an older file may have the release, which nobody has confirmed", unsure: true, losses: []*loss{older(4*s+1, 5*s)}, now: 5 * s, want: true},
+		{name: "an older file was loaded before it was asked for", losses: []*loss{older(0, s/2)}, now: 2 * s},
+		{name: "an older file of another server has it", losses: []*loss{{what: "older", site: 1, from: 3 * s, to: 4 * s}}, now: 5 * s},
+		{name: "an older file is being loaded", losses: []*loss{older(3*s, forever)}, now: 5 * s, want: true},
+		{name: "all is lost", losses: []*loss{{what: wiped, from: 3 * s, to: 4 * s}}, now: 5 * s},
+		{name: "it is evicted", losses: []*loss{{what: "evict", from: 3 * s, to: 4 * s}}, now: 5 * s},
+		{name: "a replica has it", back: []*loss{{what: "takeover", from: 3 * s, to: 4 * s}}, now: 5 * s, want: true},
+		{name: "a replica has the release, too", back: []*loss{{what: "takeover", from: 4*s + 1, to: 5 * s}}, now: 5 * s},
+		{name: "a take comes late", takes: map[string]take{"x": {2 * s, 5 * s}}, now: 6 * s, want: true},
+		{name: "a take comes late, for as long as the lease", takes: map[string]take{"x": {2 * s, 5 * s}}, now: 9 * s},
+		{name: "a take was not late", takes: map[string]take{"x": {2 * s, 3*s - 1}}, now: 5 * s},
+		{name: "a take is sent when it was given up", takes: map[string]take{"x": {3*s + 1, 5 * s}}, now: 6 * s},
+		{name: "the take of another one comes late", takes: map[string]take{"y": {2 * s, 5 * s}}, now: 6 * s},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := &history{start: time.Now(), losses: test.losses, back: test.back}
-			c := &claim{resource: "a", id: "x", weight: 1, footing: &footing{asked: s, longest: 2 * s, freed: 4 * s, unsure: test.unsure}}
+			h := &history{start: time.Now(), losses: test.losses, back: test.back, takes: test.takes, steps: test.steps}
+			c := &claim{resource: "a", id: "x", weight: 1, to: 3 * s, footing: &footing{asked: s, longest: 2 * s, freed: 4 * s, unsure: test.unsure}}
 			if got := h.comesBackLocked(c, test.now); got != test.want {
 				t.Errorf("it may come back: %t, want %t", got, test.want)
 			}
+		})
+	}
+}
+
+// The checker hears when each take was sent, and when it comes to a server, also if it comes twice.
+func TestTheCheckerHearsWhenATakeComes(t *testing.T) {
+	const s = time.Second
+	id := strings.Repeat("\xff", 16)
+	for script, as := range map[string]string{"test.take": id, "expirable.take": strings.Repeat("ff", 16), "test.release": ""} {
+		t.Run(script, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, h := newNode(), &history{start: time.Now()}
+				defer server.mini.Close()
+				l, x := newLink(newChance(1, 1), server, weather{}, h), driver.NewScript(script, "return 1")
+				comes := func(at time.Duration) {
+					t.Helper()
+					h.mu.Lock()
+					defer h.mu.Unlock()
+					got, ok := h.takes[as]
+					if ok != (as != "") || ok && (got.sent.Round(s) != s || got.came.Round(s) != at) {
+						t.Errorf("what was sent after a second comes after %v: %v", at, h.takes)
+					}
+				}
+				time.Sleep(s)
+				sent := time.Now()
+				server.set(func() { server.paused = sent.Add(5 * s) })
+				if _, err := l.Run(bg, x, []string{"a"}, []string{id}); err == nil {
+					t.Error("a server that is paused answers")
+				}
+				time.Sleep(6 * s)
+				comes(6 * s)
+				l.again(server, 0, sent, 2*s, x, []string{"a"}, []string{id}, false)
+				comes(9 * s)
+			})
 		})
 	}
 }
@@ -386,7 +431,7 @@ func TestAClaimLastsBeyondTheContextThatShutdownEnds(t *testing.T) {
 		s := newNode()
 		w := &world{Plan: Plan{Type: "lock"}, kind: kindOf("lock"), sites: []*node{s}}
 		w.history = history{start: time.Now(), capacity: 1, footings: map[[2]string]*footing{}}
-		c, err := redlatch.New(newLink(newChance(1, 1), s, weather{}, w.trace), redlatch.Config{CloseTimeout: 3 * time.Second})
+		c, err := redlatch.New(newLink(newChance(1, 1), s, weather{}, &w.history), redlatch.Config{CloseTimeout: 3 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -441,7 +486,7 @@ func TestTheCheckerMeasuresWaits(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{history: history{start: time.Now()}}
-				l := newLink(newChance(1, 1), nil, weather{}, w.trace)
+				l := newLink(newChance(1, 1), nil, weather{}, &w.history)
 				p := &process{links: []*link{l}, life: t.Context(), outage: outage}
 				ctx := t.Context()
 				if test.ends > 0 {

@@ -71,7 +71,8 @@
 //     long. Any other call does not fail as ErrUnavailable before OutageTimeout is over. On one server it does not go on for more
 //     than 5.8 s longer than that if no answer comes.
 //   - When Shutdown says that all went well, no hold was cut off by it, and the server has none of those that were released. A server
-//     that goes on with what it had before a release may have it, until its lease is over.
+//     that goes on with what it had before a release may have it, until its lease is over. So may one to which a take comes after the
+//     release, that had been sent before: the client has sent that take again meanwhile, and cannot know where the first one is.
 //   - Who has resigned from an election does not lead when Resign says so. Who is told that it has resigned was asked to.
 //   - All that was told of one lock, semaphore, latch or barrier can have happened in one order, each call at a moment between its beginning
 //     and its end. Porcupine searches that order, with the models of package linear. No more permits are taken than there are, and

@@ -37,7 +37,7 @@ func fleet(t *testing.T, typ string) (lines []Line) {
 	var busy sync.WaitGroup
 	var clients []*redlatch.Client
 	for process := range 2 {
-		way := newLink(newChance(1, uint64(process)), server, weather{}, func(string, ...any) {})
+		way := newLink(newChance(1, uint64(process)), server, weather{}, &history{start: start})
 		client, err := redlatch.New(way, redlatch.Config{WatchdogTimeout: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)

@@ -2,9 +2,11 @@ package sim
 
 import (
 	"cmp"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +69,9 @@ func sparing() []string { return []string{"evict", "ahead", forced} }
 // restoring are those after which a server goes on with what it had when they began.
 func restoring() []string { return []string{"older", "failover", "split"} }
 
+// A take is when a request was sent that takes something as an id, and when it came to the server.
+type take struct{ sent, came time.Duration }
+
 // A step is by how much, and when, a server's clock was set back.
 type step struct {
 	site   int
@@ -104,6 +109,7 @@ type history struct {
 	steps    []step
 	tidings  []tiding // of holds that have heard events
 	events   []tiding
+	takes    map[string]take             // the last that has come of each id
 	resigned map[[2]string]time.Duration // until when a client was asked to resign from an election; forever: it is
 	dated    bool                        // a number that is lost goes on with the server's clock, as that of an election's terms
 	wrong    []string
@@ -155,13 +161,13 @@ func (h *history) failLocked(at time.Duration, format string, args ...any) {
 
 // lose notes that a loss of data begins. The caller calls over when nothing can be lost by it any more.
 func (h *history) lose(site int, what, resource string) (over func()) {
-	end := h.takes(&loss{what: what, site: site, resource: resource})
+	end := h.begins(&loss{what: what, site: site, resource: resource})
 	return func() { end(false) }
 }
 
-// takes notes that a loss begins. The caller calls over when nothing that is claimed later can be lost by it, and says whether what
+// begins notes that a loss begins. The caller calls over when nothing that is claimed later can be lost by it, and says whether what
 // was claimed before may be taken away still.
-func (h *history) takes(l *loss) (over func(late bool)) {
+func (h *history) begins(l *loss) (over func(late bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l.from, l.to = h.now(), forever
@@ -227,13 +233,43 @@ func (h *history) freed(all []*claim, err error) {
 	}
 }
 
-// comesBackLocked says whether a server may have now what was released: it went on with what it had when that was not released yet. The
-// lease bounds for how long.
+// comes notes that a request comes to a server. If it takes something, its arguments have the ids as which it does so.
+func (h *history) comes(script string, args []string, sent time.Time) {
+	if !strings.HasSuffix(script, ".take") {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.takes == nil {
+		h.takes = map[string]take{}
+	}
+	for _, id := range args {
+		if script == "expirable.take" {
+			id = hex.EncodeToString([]byte(id)) // as which users see it
+		}
+		h.takes[id] = take{sent.Sub(h.start), h.now()}
+	}
+}
+
+// comesBackLocked says whether a server may have now what was released: it went on with what it had when that was not released yet, or a
+// take came to it that had been sent before. No client can know of that one, even if the same take was sent again and answered. The lease
+// bounds for how long.
 func (h *history) comesBackLocked(c *claim, now time.Duration) bool {
+	lasts := h.keptLocked(c, now)
+	if x, ok := h.takes[c.id]; ok && x.sent <= c.to && c.to <= x.came && now-x.came <= lasts {
+		return true
+	}
 	return slices.ContainsFunc(slices.Concat(h.losses, h.back), func(l *loss) bool {
 		restores := slices.Contains(h.back, l) || slices.Contains(restoring(), l.what)
-		return restores && l.site == c.site && c.asked <= l.to && (c.unsure || l.from <= c.footing.freed) && now <= l.excuses(c)
+		return restores && l.site == c.site && c.asked <= l.to && (c.unsure || l.from <= c.footing.freed) && now-l.to <= lasts
 	})
+}
+
+// keptLocked returns for how long a server keeps, at most, what one request makes the claim's. It writes the end of a permit for those
+// whose clock is ahead, and its own clock may be slow, or was set back.
+func (h *history) keptLocked(c *claim, now time.Duration) time.Duration {
+	const ahead = time.Second // Config.Redisson.MaxClockSkew
+	return c.longest + c.longest/40 + ahead + h.setBack(c.site, now)
 }
 
 // told notes that a worker is told that it has lost something, and checks that at this very moment: what was gone needs a loss,

@@ -45,8 +45,8 @@ func newWeather(c *chance) (air weather) {
 
 // A link is a process's way to the server that it takes for the primary. It is its driver.
 type link struct {
-	chance *chance
-	trace  func(format string, args ...any)
+	chance  *chance
+	history *history
 
 	mu     sync.Mutex
 	at     *node
@@ -66,8 +66,8 @@ type link struct {
 	silences []silence // those before that were long
 }
 
-func newLink(c *chance, at *node, air weather, trace func(string, ...any)) *link {
-	return &link{chance: c, at: at, breaks: map[int]func(string){}, air: air, trace: trace, heard: time.Now()}
+func newLink(c *chance, at *node, air weather, h *history) *link {
+	return &link{chance: c, at: at, breaks: map[int]func(string){}, air: air, history: h, heard: time.Now()}
 }
 
 func (l *link) set(change func()) {
@@ -176,6 +176,7 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 
 // carry carries a request to the server and the answer back, and says whether it comes.
 func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.Reply, err error, comes bool) { //nolint:revive // err is the answer
+	sent := time.Now()
 	_, epoch, _ := l.ready().at.reachable()
 	l.travel()
 	s := l.ready()
@@ -195,13 +196,14 @@ func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.R
 	if !s.at.arrive(epoch) {
 		return r, nil, false
 	}
+	l.history.comes(x.Name(), args, sent)
 	r, wrote, err := s.at.exec(x, keys, args, how.asking)
-	l.trace("script %s %q %q: %+v %v", x.Name(), keys, args, r, err)
+	l.history.trace("script %s %q %q: %+v %v", x.Name(), keys, args, r, err)
 	if how.then != nil && err == nil && !how.then(s.at, epoch, wrote) {
 		return r, nil, false
 	}
 	if l.chance.oneIn(s.air.twice) {
-		l.again(s.at, epoch, 0, x, keys, args, how.asking)
+		l.again(s.at, epoch, sent, 0, x, keys, args, how.asking)
 	}
 	if l.chance.oneIn(s.air.slow) { // it comes when the driver has nearly, or just, given it up
 		time.Sleep(l.chance.upTo(patience + patience/5))
@@ -215,7 +217,7 @@ func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.R
 		l.set(func() { l.lost++ })
 		if s.air.twice > 0 && l.chance.oneIn(2) {
 			late := l.chance.upTo(latest)
-			go l.again(s.at, epoch, late, x, keys, args, how.asking)
+			go l.again(s.at, epoch, sent, late, x, keys, args, how.asking)
 		}
 		return r, unknown(), l.chance.oneIn(2) // the connection is closed, or there is silence
 	}
@@ -223,14 +225,15 @@ func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.R
 }
 
 // again has a request executed once more, unless its server has ended meanwhile. Nobody hears the answer.
-func (l *link) again(at *node, epoch int, after time.Duration, x *driver.Script, keys, args []string, asking bool) {
+func (l *link) again(at *node, epoch int, sent time.Time, after time.Duration, x *driver.Script, keys, args []string, asking bool) {
 	time.Sleep(after)
 	if !at.arrive(epoch) {
 		return
 	}
+	l.history.comes(x.Name(), args, sent)
 	r, _, err := at.exec(x, keys, args, asking)
 	l.set(func() { l.twice++ })
-	l.trace("script %s %q %q, %v later once more: %+v %v", x.Name(), keys, args, after, r, err)
+	l.history.trace("script %s %q %q, %v later once more: %+v %v", x.Name(), keys, args, after, r, err)
 }
 
 // reconnect breaks all connections. They are made again, to another server if there is one.

@@ -54,7 +54,7 @@ func TestWhatWroteNothingIsAcknowledgedAtOnce(t *testing.T) {
 		s.replica = &replica{}
 		s.set(s.copyLocked)
 		s.set(func() { s.replica.stopLocked(time.Now().Add(time.Minute)) })
-		way := ackedLink{newLink(newChance(1, 1), s, weather{}, func(string, ...any) {})}
+		way := ackedLink{newLink(newChance(1, 1), s, weather{}, &history{start: time.Now()})}
 		for _, test := range []struct {
 			name, script string
 			want         int

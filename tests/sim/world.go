@@ -204,7 +204,7 @@ func (w *world) spawn() {
 		if site > 0 {
 			air = newWeather(c)
 		}
-		l := newLink(c, s, air, w.trace)
+		l := newLink(c, s, air, &w.history)
 		p.links = append(p.links, l)
 		w.trace("process %d has a link to site %d, with %+v", n, site, air)
 	}
