@@ -361,6 +361,42 @@ func TestWhatWasReleasedComesBackOnlyAsLongAsALeaseLasts(t *testing.T) {
 	}
 }
 
+// When Shutdown says that all went well, a process owes the server all that it has released, and nothing else.
+func TestTheCheckerLooksForWhatShutdownLeaves(t *testing.T) {
+	const s = time.Second
+	for _, test := range []struct {
+		name    string
+		how     string // it ended
+		process int
+		over    bool
+		takes   map[string]take
+		want    string // nothing: that is right
+	}{
+		{name: "it is released", how: released, want: "the server still has a as x"},
+		{name: "it is cut off", how: redlatch.ErrClosed.Error(), want: "still had a as x"},
+		{name: "it is lost", how: string(redlatch.LostExpired)},
+		{name: "it is lost while others that are held with it are released", how: released, over: true},
+		{name: "it is released, and a take comes late", how: released, takes: map[string]take{"x": {s, 4 * s}}},
+		{name: "it is another process's", how: released, process: 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newNode()
+				defer server.mini.Close()
+				server.set(func() { server.putLocked(stored{name: "a", kind: "hash", content: []string{"x", "1"}}) })
+				c := &claim{resource: "a", id: "x", how: test.how, process: test.process, to: 3 * s, footing: &footing{longest: 8 * s, over: test.over}}
+				w := &world{Plan: Plan{Type: "lock"}, sites: []*node{server}, history: history{start: time.Now(), claims: []*claim{c}, takes: test.takes}}
+				time.Sleep(5 * s)
+				w.nothingLeft(&process{})
+				got := strings.Join(w.wrong, "\n")
+				if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+					t.Errorf("the checker says %q, want something with %q", got, test.want)
+				}
+			})
+		})
+	}
+}
+
 // The checker hears when each take was sent, and when it comes to a server, also if it comes twice.
 func TestTheCheckerHearsWhenATakeComes(t *testing.T) {
 	const s = time.Second

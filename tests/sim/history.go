@@ -21,7 +21,7 @@ type footing struct {
 	longest time.Duration // for which the server may have confirmed one of them
 	freed   time.Duration // when the last release of one of them was confirmed
 	unsure  bool          // whether another one was, nobody knows
-	over    bool          // it had ended by itself before
+	over    bool          // a release has found one of them over: several locks are released in turn, while the time of the next may end
 }
 
 // A claim is one time for which a worker took something to be its own: from when its call returned until the worker gave it up,
