@@ -73,7 +73,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		AckTimeout:     cfg.AckTimeout,
 		Sharded:        cfg.Redisson.PubSub == PubSubSharded || cfg.Redisson.PubSub == PubSubBoth,
 		Classic:        cfg.Redisson.PubSub == PubSubClassic || cfg.Redisson.PubSub == PubSubBoth,
-		TooFew:         tooFew,
+		Public:         c.public,
 		Unacknowledged: c.report.notAcknowledged,
 		RenewFailed:    c.report.renewFailed,
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -42,7 +43,7 @@ var (
 
 	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so it was given back, or an
 	// extension, which does not count then. Every error with this state is also an *AckError.
-	ErrNotAcknowledged = request.ErrNotAcknowledged
+	ErrNotAcknowledged = fact.ErrNotAcknowledged
 
 	// ErrClosed: the client was closed, or is being shut down.
 	ErrClosed = request.ErrClosed
@@ -51,6 +52,16 @@ var (
 	// knows whether the lock is held. It wraps the last cause.
 	ErrUnavailable = request.ErrUnavailable
 )
+
+// public makes the error that users see of what an engine says.
+func (c *Client) public(err error) error {
+	switch f := err.(type) { //nolint:errorlint // nobody wraps a fact
+	case fact.TooFew:
+		e := AckError(f)
+		return &e
+	}
+	return err
+}
 
 // A BusyError says who has the lock. It is ErrBusy, and what ended the wait,
 // if a context did.
@@ -202,11 +213,6 @@ func (e *AckError) Is(target error) bool { return target == ErrNotAcknowledged }
 
 // Unwrap returns why replicas cannot acknowledge anything, or nil.
 func (e *AckError) Unwrap() error { return e.Err }
-
-// tooFew makes an AckError.
-func tooFew(name string, want, got int, timeout time.Duration, why error) error {
-	return &AckError{Name: name, Want: want, Got: got, Timeout: timeout, Err: why}
-}
 
 // A LossReason says how a hold was lost.
 type LossReason string

@@ -140,7 +140,7 @@ func (r *reporter) requeued(name, owner string, waited time.Duration) {
 }
 
 func (r *reporter) notAcknowledged(err error) {
-	short, ok := err.(*AckError) //nolint:errorlint // tooFew makes it
+	short, ok := err.(*AckError) //nolint:errorlint // public makes it
 	if !ok {
 		return
 	}

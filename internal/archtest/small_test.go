@@ -21,6 +21,7 @@ var small = map[string]string{
 	"internal/args":           "the root and the packages beside it check the same things, and none of them may import another",
 	"internal/bounded":        "package connect and the module redissonyaml read files, and what they share must not be public",
 	"internal/callsite":       "it is the type of a field of nearly every engine, none of which may import another",
+	"internal/fact":           "every engine says these things, and the root makes errors of them; no engine may import another for that",
 	"internal/invalid":        "nearly every package refuses arguments",
 	"internal/lastuser":       "it counts the users of the whole process, which is no state of a client",
 	"internal/mask":           "package connect and the adapters log in, and what they share must not be public",

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -159,7 +160,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 		if err == nil {
 			return g, nil
 		}
-		if q.want.Try || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, request.ErrNotAcknowledged) {
+		if q.want.Try || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, fact.ErrNotAcknowledged) {
 			return nil, err
 		}
 		if again == afterRest {

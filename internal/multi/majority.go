@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/request"
@@ -363,7 +364,7 @@ func (q *acquisition) sum(votes []answer) result {
 			if other, ok := owners[busy.Owner]; ok {
 				t.same = sameLock(q.m.locks[other].Name(), l.Name())
 			}
-		case errors.Is(v.err, request.ErrNotAcknowledged), !q.errors().Retryable(v.err) && !errors.Is(v.err, errOutvoted):
+		case errors.Is(v.err, fact.ErrNotAcknowledged), !q.errors().Retryable(v.err) && !errors.Is(v.err, errOutvoted):
 			refused = append(refused, memberError(l.Name(), v.err))
 		}
 	}

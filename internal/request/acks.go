@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/invalid"
 )
 
@@ -110,7 +111,7 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout
 		if acked < 0 {
 			why = errNoWait
 		}
-		return k.server.TooFew(k.server.Name(about), n, max(acked, 0), timeout, why)
+		return k.server.Public(fact.TooFew{Name: k.server.Name(about), Want: n, Got: max(acked, 0), Timeout: timeout, Err: why})
 	case acked < 0:
 		k.note(known, key, replicas{never: true})
 		return nil
@@ -120,7 +121,7 @@ func (k *Acks) run(ctx context.Context, r *driver.Request, about string, timeout
 	if left, err := k.ask(ctx, known, key); err == nil && left == 0 {
 		return nil // they have gone
 	}
-	return k.server.TooFew(k.server.Name(about), n, acked, timeout, nil)
+	return k.server.Public(fact.TooFew{Name: k.server.Name(about), Want: n, Got: acked, Timeout: timeout})
 }
 
 // Doubt returns why what the server has granted does not count: too few replicas

@@ -14,9 +14,6 @@ import (
 // ErrBusy says that somebody else has what was asked for.
 var ErrBusy = errors.New("redlatch: lock is held by another owner")
 
-// ErrNotAcknowledged says that too few replicas acknowledged what was written.
-var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
-
 // ErrCounted says that a call has counted a latch down, and failed behind that:
 // the same call would do it twice.
 var ErrCounted = errors.New("redlatch: counted down, but not waited to the end")

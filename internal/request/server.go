@@ -84,11 +84,10 @@ type Options struct {
 	// refused. As Answered.
 	Apart func()
 
-	// TooFew makes the error that says that too few replicas have acknowledged
-	// something.
-	TooFew func(name string, want, got int, timeout time.Duration, why error) error
-	// Unacknowledged reports such an error of what counts nevertheless, and
-	// RenewFailed why so many holds were not prolonged.
+	// Public makes the error that users see of a fact. It is for all engines.
+	Public func(error) error
+	// Unacknowledged reports an error of what counts though too few replicas have
+	// acknowledged it, and RenewFailed why so many holds were not prolonged.
 	Unacknowledged func(err error)
 	RenewFailed    func(holds int, err error)
 }
