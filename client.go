@@ -97,7 +97,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
 		Agreed:  lock.Agreed{Codec: cfg.Redisson.Codec, TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
-		Errors:  lock.Errors{Busy: c.busyLock, BusyOf: busyOf, Retryable: IsRetryable, Lost: lostLock}, Events: c.report.locks(c.meet, c.inquire, c.appears),
+		Errors:  lock.Errors{Lost: lostLock}, Events: c.report.locks(c.meet, c.inquire, c.appears),
 	})
 	c.endDriver = lastuser.Begin(redis)
 	c.stopBreak = redis.OnBreak(func(node string) {
@@ -114,7 +114,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Server: server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Unseen: &c.unseen,
 		Local: !cfg.NoHandOff, MaxHold: cfg.MaxHold, Skew: cfg.Redisson.MaxClockSkew,
 		Errors: permit.Errors{
-			Busy: semaphoreBusy, NoPermit: permitBusy, Unset: noPermits("semaphore.New"), NotSet: noPermits("semaphore.NewExpirable"),
+			Unset: noPermits("semaphore.New"), NotSet: noPermits("semaphore.NewExpirable"),
 			NotHeld: permitsNotHeld, Lost: permitLost,
 		},
 		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},

@@ -1,11 +1,11 @@
 package redlatch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
@@ -19,7 +19,7 @@ var (
 	// ErrBusy: somebody else has the lock. Every error with this state is also a *BusyError. A wait that ended with
 	// its context is both ErrBusy and the context's error. It is ErrUnavailable instead if the server did not say who
 	// has the lock, unless it had been silent for less than 0.1 s (with Config.Acks, AckTimeout more): Owner is empty.
-	ErrBusy = request.ErrBusy
+	ErrBusy = fact.ErrBusy
 
 	// ErrLost: a hold ended before it was released. Every error with this state is also a *LostError. It is the cause
 	// of the hold's context.
@@ -56,6 +56,8 @@ var (
 // public makes the error that users see of what an engine says.
 func (c *Client) public(err error) error {
 	switch f := err.(type) { //nolint:errorlint // nobody wraps a fact
+	case fact.Busy:
+		return c.busy(f)
 	case fact.TooFew:
 		e := AckError(f)
 		return &e
@@ -153,12 +155,12 @@ func (e *BusyError) Unwrap() []error {
 	return []error{ErrBusy, e.Cause}
 }
 
-// busyLock makes a BusyError about a lock.
-func (c *Client) busyLock(b lock.Busy) error {
+// busy makes a BusyError.
+func (c *Client) busy(b fact.Busy) error {
 	client, _ := wire.ClientOf(b.Owner)
-	e := &BusyError{Name: b.Name, Kind: KindLock, Owner: b.Owner, TTL: b.TTL, By: c.engines.Census.By(client), Owed: b.Owed, RetryAfter: b.After, Cause: b.Cause}
-	if b.Owner == wire.Mode {
-		e.Owner, e.Kind = "", KindReadWrite
+	e := &BusyError{
+		Name: b.Name, Kind: cmp.Or(Kind(b.Kind), KindLock), Owner: b.Owner, TTL: b.TTL, By: c.engines.Census.By(client),
+		Owed: b.Owed, RetryAfter: b.After, Cause: b.Cause,
 	}
 	if held, known := c.engines.Census.Hold(c.engines.Server.Key(b.Name), b.Owner); known {
 		e.For, e.Renewed, e.Note = time.Since(held.Since), held.Renewed, held.Note
@@ -175,15 +177,6 @@ func (c *Client) meet(owner string) {
 
 // inquire has it found out what the owner of a lock says of it, for the error of a caller that will not wait much longer.
 func (c *Client) inquire(key, owner string) { c.engines.Census.Inquire(key, owner) }
-
-// busyOf returns what an error says of why a lock could not be had, if it does.
-func busyOf(err error) (lock.Busy, bool) {
-	var e *BusyError
-	if !errors.As(err, &e) {
-		return lock.Busy{}, false
-	}
-	return lock.Busy{Name: e.Name, Owner: e.Owner, TTL: e.TTL, After: e.RetryAfter, Owed: e.Owed, Cause: e.Cause}, true
-}
 
 // lostLock makes a LostError about a lock.
 func lostLock(name, owner string, reason holdctx.Reason, confirmed time.Time) error {
@@ -271,14 +264,6 @@ func (reason LossReason) sentence() string {
 // Is reports that a LostError is ErrLost.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-func semaphoreBusy(name string, owed int, cause error) error {
-	return &BusyError{Name: name, Kind: KindSemaphore, Owed: owed, Cause: cause}
-}
-
-func permitBusy(name string, first time.Duration, owed int, cause error) error {
-	return &BusyError{Name: name, Kind: KindExpirable, TTL: first, Owed: owed, Cause: cause}
-}
-
 // noPermits returns what makes the error of those who acquire of a semaphore that nobody has set up; by is what returns
 // such a semaphore.
 func noPermits(by string) func(name string) error {
@@ -304,10 +289,8 @@ func permitLost(name, id string, reason holdctx.Reason, confirmed time.Time) err
 // a lost hold, and for latch.ErrCounted.
 func IsRetryable(err error) bool {
 	var (
-		busy   *BusyError
-		outage *request.OutageError
-		re     *driver.RunError
-		acks   *AckError
+		busy *BusyError
+		acks *AckError
 	)
 	switch {
 	case endedBy(err) != nil, errors.Is(err, request.ErrCounted):
@@ -316,12 +299,8 @@ func IsRetryable(err error) bool {
 		return acks.Err == nil
 	case errors.As(err, &busy):
 		return busy.Cause == nil
-	case errors.As(err, &outage):
-		return outage.Ended == nil
-	case errors.As(err, &re):
-		return !re.Permanent()
 	}
-	return false
+	return request.Retryable(err)
 }
 
 // endedBy returns the error of the context that ended a call, if err is that call's and the context did.

@@ -111,6 +111,8 @@ func (l *Lock) acquire(ctx context.Context, wait args.Patience, at callsite.Site
 	}
 	if err == nil {
 		hold = newHold(h)
+	} else {
+		err = l.c.public(err)
 	}
 	if a != nil {
 		a.hold(h, err)

@@ -1,9 +1,10 @@
 // Package fact has what engines say of why a call has failed, as plain values.
 //
-// It promises nothing to users, who see errors of the root package: see
-// request.Options.Public. An engine calls that where it makes the error, as the
-// cause of a context has to be what the call returns. A fact is an error, too, for
-// whoever looks at an engine by itself.
+// It promises that no fact reaches a user, who sees errors of the root package. An
+// engine passes a fact through request.Options.Public where it makes it, as what
+// ends a context or is reported has to be what the call returns. The engine of
+// locks leaves that to those who acquire one, when it is busy: several locks as
+// one look at the fact. Nobody wraps a fact before it is passed on.
 package fact
 
 import (
@@ -11,8 +12,31 @@ import (
 	"time"
 )
 
+// ErrBusy says that somebody else has what was asked for.
+var ErrBusy = errors.New("redlatch: lock is held by another owner")
+
 // ErrNotAcknowledged says that too few replicas acknowledged what was written.
 var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
+
+// Busy says why something could not be had in time.
+type Busy struct {
+	Name  string
+	Kind  string        // claim.Semaphore, ...; empty: a lock
+	Owner string        // who has it; empty if that is not known
+	TTL   time.Duration // for how long; 0 if that is not known
+	After time.Duration // nobody has it, and so long it stays nevertheless; 0: not known
+	Owed  int           // so many others go first
+	Cause error         // of the caller's context
+}
+
+// Error implements error.
+func (b Busy) Error() string { return ErrBusy.Error() }
+
+// Is says that it is ErrBusy.
+func (b Busy) Is(target error) bool { return target == ErrBusy }
+
+// Unwrap returns the error of the caller's context, or nil.
+func (b Busy) Unwrap() error { return b.Cause }
 
 // TooFew says that too few replicas acknowledged what was written.
 type TooFew struct {
@@ -23,7 +47,7 @@ type TooFew struct {
 }
 
 // Error implements error.
-func (f TooFew) Error() string { return ErrNotAcknowledged.Error() }
+func (t TooFew) Error() string { return ErrNotAcknowledged.Error() }
 
 // Is says that it is ErrNotAcknowledged.
-func (f TooFew) Is(target error) bool { return target == ErrNotAcknowledged }
+func (t TooFew) Is(target error) bool { return target == ErrNotAcknowledged }

@@ -1,9 +1,9 @@
 package handoff
 
 import (
-	"errors"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -177,15 +177,15 @@ func (e OwedError) Error() string { return "turns owed" }
 // Is says that it is the end of a wait.
 func (e OwedError) Is(target error) bool { return target == request.ErrWaitOver }
 
-// GaveUp turns the end of a caller's waiting into the error that made makes, of
-// how many turns were owed then and of the error of its context. Other errors stay
-// what they are.
-func GaveUp(err error, made func(owed int, cause error) error) error {
+// GaveUp turns the end of a caller's waiting into the error that says what was
+// busy, how many turns were owed then, and how the caller's context ended. Other
+// errors stay what they are.
+func GaveUp(err error, busy fact.Busy) error {
 	ended, cause := request.GaveUp(err)
 	if !ended {
 		return err
 	}
-	var owed OwedError
-	_ = errors.As(err, &owed)
-	return made(int(owed), cause)
+	owed, _ := err.(OwedError) //nolint:errorlint // nobody wraps it
+	busy.Owed, busy.Cause = int(owed), cause
+	return busy
 }

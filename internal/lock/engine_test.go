@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/nameclash"
@@ -28,18 +29,12 @@ const (
 	watchdog = 30 * time.Second
 )
 
-// A busyError is what the engine's callers get for a lock that they cannot have.
-type busyError struct{ Busy }
-
-func (e busyError) Error() string { return "busy: " + e.Name }
-func (e busyError) Unwrap() error { return e.Cause }
-
 // world runs f with the locks of a client of a puppet, which is closed then and has to have let go of everything.
 func world(t *testing.T, f func(t *testing.T, c *Locks, p *puppet.Puppet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := puppet.New()
-		s, err := request.New(request.Options{Driver: p, Outage: 10 * time.Second, Length: watchdog, Classic: true, RenewFailed: func(int, error) {}})
+		s, err := request.New(request.Options{Driver: p, Outage: 10 * time.Second, Length: watchdog, Classic: true, RenewFailed: func(int, error) {}, Public: func(fact error) error { return fact }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +46,6 @@ func world(t *testing.T, f func(t *testing.T, c *Locks, p *puppet.Puppet)) {
 			ID: self, Watchdog: watchdog, SlowWait: time.Second, HandOff: true,
 			Agreed: Agreed{Codec: "StringCodec"},
 			Errors: Errors{
-				Busy: func(b Busy) error { return busyError{b} },
 				Lost: func(_, _ string, r holdctx.Reason, _ time.Time) error {
 					return errors.Join(holdctx.ErrLost, errors.New(string(r)))
 				},
@@ -197,13 +191,13 @@ func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
 	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
 		p.Give("x", puppet.Stranger)
 		start := time.Now()
-		var busy busyError
+		var busy fact.Busy
 		if _, err := l.Enter(t.Context(), Params{Try: true}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger || time.Since(start) > time.Second {
-			t.Errorf("a try after %v: %v, %+v", time.Since(start), err, busy.Busy)
+			t.Errorf("a try after %v: %v, %+v", time.Since(start), err, busy)
 		}
 		start = time.Now()
 		if _, err := l.Enter(t.Context(), Params{Until: start.Add(5 * time.Second)}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger {
-			t.Errorf("a wait: %v, %+v", err, busy.Busy)
+			t.Errorf("a wait: %v, %+v", err, busy)
 		}
 		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {
 			t.Errorf("a wait of 5 s took %v", took)
@@ -211,7 +205,7 @@ func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(3*time.Second, func() { cancel(errors.New("enough")) })
 		if _, err := l.Enter(ctx, Params{}); !errors.As(err, &busy) || !errors.Is(err, context.Canceled) || busy.Owner != puppet.Stranger {
-			t.Errorf("the end of a context: %v, %+v", err, busy.Busy)
+			t.Errorf("the end of a context: %v, %+v", err, busy)
 		}
 		time.AfterFunc(7*time.Second, func() { p.Give("x") })
 		release(t, acquire(t.Context(), t, l, Params{}))
@@ -450,7 +444,7 @@ func TestJointLocksAreTakenAllOrNone(t *testing.T) {
 		release(t, holds...)
 		p.Give("y", puppet.Stranger)
 		holds, missing, err := Together(t.Context(), locks, &Params{Member: true})
-		var busy busyError
+		var busy fact.Busy
 		if len(holds) != 0 || missing != &y || !errors.As(err, &busy) || busy.Owner != puppet.Stranger || len(p.Owners("x")) != 0 {
 			t.Errorf("%d holds, %v is missing: %v", len(holds), missing, err)
 		}
@@ -467,9 +461,9 @@ func TestALockStaysForItsTime(t *testing.T) {
 			t.Fatalf("%v have a lock that is to stay", got)
 		}
 		start := time.Now()
-		var busy busyError
+		var busy fact.Busy
 		if _, err := l.Enter(t.Context(), Params{Until: start.Add(10 * time.Second)}); !errors.As(err, &busy) || busy.After <= 0 || time.Since(start) > time.Second {
-			t.Errorf("after %v: %v, %+v", time.Since(start), err, busy.Busy)
+			t.Errorf("after %v: %v, %+v", time.Since(start), err, busy)
 		}
 		p.Give("x")
 	})
@@ -509,9 +503,9 @@ func TestCallersOfAQueueAreLetInOneByOne(t *testing.T) {
 		}
 		h := acquire(t.Context(), t, &l, Params{})
 		first.Show(h)
-		var busy busyError
+		var busy fact.Busy
 		if _, _, err := q.Enter(t.Context(), &Params{Until: time.Now().Add(time.Second)}); !errors.As(err, &busy) || busy.Owner != h.ID() {
-			t.Errorf("behind a holder: %v, %+v", err, busy.Busy)
+			t.Errorf("behind a holder: %v, %+v", err, busy)
 		}
 		in := make(chan struct{})
 		go func() {

@@ -43,30 +43,7 @@ type Agreed struct {
 
 // Errors make the errors that users see.
 type Errors struct {
-	Busy func(Busy) error
-	// BusyOf is the other way round, for what others have made of it.
-	BusyOf    func(error) (Busy, bool)
-	Retryable func(error) bool // whether the same call may succeed later
-	Lost      func(name, owner string, reason holdctx.Reason, confirmed time.Time) error
-}
-
-// GaveUp turns the end of a caller's waiting into the error that says why the lock
-// could not be had. Other errors stay what they are.
-func (e *Errors) GaveUp(err error, b Busy) error {
-	return handoff.GaveUp(err, func(owed int, cause error) error {
-		b.Owed, b.Cause = owed, cause
-		return e.Busy(b)
-	})
-}
-
-// Busy says why a lock could not be had.
-type Busy struct {
-	Name  string
-	Owner string        // who has it; empty if that is not known
-	TTL   time.Duration // for how long; 0 if that is not known
-	After time.Duration // nobody has it, and so long it stays nevertheless; 0: not known
-	Owed  int           // so many others go first
-	Cause error         // of the caller's context
+	Lost func(name, owner string, reason holdctx.Reason, confirmed time.Time) error
 }
 
 // Events are told of what happens.

@@ -41,7 +41,7 @@ func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, er
 	p.refused = func(error) bool { waited = true; return true }
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, o); err != nil {
-			return nil, waited, err
+			return nil, waited, c.Server.Public(err)
 		}
 	}
 	return &Place{entry: e}, waited, nil

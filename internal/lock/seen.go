@@ -3,6 +3,8 @@ package lock
 import (
 	"time"
 
+	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -15,8 +17,11 @@ type seen struct {
 }
 
 // busy says why nobody else could have the lock.
-func (s seen) busy(name string) Busy {
-	b := Busy{Name: name, Owner: s.owner, TTL: s.ttl}
+func (s seen) busy(name string) fact.Busy {
+	b := fact.Busy{Name: name, Owner: s.owner, TTL: s.ttl}
+	if s.owner == wire.Mode {
+		b.Owner, b.Kind = "", claim.ReadWrite
+	}
 	if !s.free.IsZero() {
 		b.After = max(0, time.Until(s.free))
 	}

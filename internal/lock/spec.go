@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -50,7 +51,7 @@ func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
 	case err != nil:
 		return nil, err
 	case ctx.Err() != nil:
-		return nil, l.c.Errors.Busy(Busy{Name: l.Name(), Cause: request.ContextError(ctx)})
+		return nil, fact.Busy{Name: l.Name(), Cause: request.ContextError(ctx)}
 	case sc != nil:
 		return l.enterScope(ctx, sc, &o, outer)
 	case outer != nil:

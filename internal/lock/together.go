@@ -76,7 +76,7 @@ func Together(ctx context.Context, locks []*Spec, p *Params) (holds []*Hold, mis
 	missing = locks[reply.List[0].Int-1]
 	s := sawAt(o.Sent, reply.List[2].Str, wire.FromMillis(reply.List[1].Int))
 	c.reapFound(&missing.Lock, s.owner)
-	return nil, missing, c.Errors.Busy(s.busy(missing.Name()))
+	return nil, missing, s.busy(missing.Name())
 }
 
 // enterAll goes through the gates of all locks, or of none.

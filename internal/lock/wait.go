@@ -175,7 +175,7 @@ func (c *table) newWaiter(l *Lock, o *Params) waiter {
 // notNow says that the caller would have to wait, and returns whether anybody does.
 func (p *waiter) notNow(why error) bool { return p.refused == nil || p.refused(why) }
 
-// giveUpError turns the end of the caller's waiting into a *BusyError, unless the server does not
+// giveUpError turns the end of the caller's waiting into a fact.Busy, unless the server does not
 // even say whether anybody has the lock. Other errors stay what they are.
 func (p *waiter) giveUpError(err error) error {
 	s := p.seen
@@ -193,7 +193,7 @@ func (p *waiter) giveUpError(err error) error {
 		}
 		err = request.During(why, err)
 	}
-	return p.c.Errors.GaveUp(err, s.busy(p.c.Server.Name(p.key)))
+	return handoff.GaveUp(err, s.busy(p.c.Server.Name(p.key)))
 }
 
 // enter lines up at the gate of an entry that somebody is in. It returns what the caller

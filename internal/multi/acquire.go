@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/fact"
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
@@ -112,7 +113,7 @@ const mostNamed = 5
 // membersError is memberError for those that were asked for with one request.
 func membersError(names []string, err error) error {
 	switch {
-	case errors.Is(err, request.ErrBusy) || errors.Is(err, holdctx.ErrLost):
+	case errors.Is(err, fact.ErrBusy) || errors.Is(err, holdctx.ErrLost):
 		return err
 	case len(names) == 1:
 		return fmt.Errorf("%w (lock %q)", err, names[0])
@@ -160,12 +161,12 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 		if err == nil {
 			return g, nil
 		}
-		if q.want.Try || again == never || q.over() || !q.errors().Retryable(err) || errors.Is(err, fact.ErrNotAcknowledged) {
-			return nil, err
+		if q.want.Try || again == never || q.over() || !request.Retryable(err) || errors.Is(err, fact.ErrNotAcknowledged) {
+			return nil, missing.Client().Server.Public(err)
 		}
 		if again == afterRest {
-			busy, _ := q.errors().BusyOf(err)
-			if busy.Owner == "" {
+			var busy fact.Busy
+			if !errors.As(err, &busy) || busy.Owner == "" {
 				q.slow++ // of two servers that both need longer one would always be too late
 			}
 			over := missing.Client().Shows(ctx, &missing.Lock, q.want.Since, q.want)
@@ -178,9 +179,6 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 		known = true
 	}
 }
-
-// errors make the errors that users see.
-func (q *acquisition) errors() *lock.Errors { return &q.m.locks[0].Client().Errors }
 
 // publish makes the caller visible to who asks, as one that waits for all members,
 // until over is called.
@@ -201,13 +199,13 @@ func (q *acquisition) over() bool { return !q.want.Until.IsZero() && time.Until(
 
 // rest pauses before the next round. busy says who has the member l, if that is
 // why the last one failed; took is how long others could be in its way, at least.
-func (q *acquisition) rest(ctx context.Context, round int, l *lock.Spec, busy lock.Busy, took time.Duration) error {
+func (q *acquisition) rest(ctx context.Context, round int, l *lock.Spec, busy fact.Busy, took time.Duration) error {
 	d := max(took, min(10*time.Millisecond<<min(round, 10), longestRest))
-	e := lock.Busy{Name: cmp.Or(busy.Name, l.Name()), Owner: busy.Owner, TTL: busy.TTL, After: busy.After}
+	busy.Name = cmp.Or(busy.Name, l.Name())
 	l.Client().Events.Refused(busy.Owner)
 	return q.m.whileOpen(ctx, func(ctx context.Context) error {
 		_, err := request.Pause(ctx, nil, nil, q.want.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
-		return l.Client().Errors.GaveUp(err, e)
+		return l.Client().Server.Public(handoff.GaveUp(err, busy))
 	})
 }
 
@@ -265,7 +263,7 @@ func (q *acquisition) inTurn(ctx context.Context, g *Hold, order []*lock.Spec, k
 		return order[0], never, err
 	}
 	if err := q.late.Again(ctx, order[0].Client().Server, q.want.Try, q.want.Until); err != nil {
-		return order[0], never, q.errors().GaveUp(err, lock.Busy{Name: order[0].Name()})
+		return order[0], never, handoff.GaveUp(err, fact.Busy{Name: order[0].Name()})
 	}
 	return order[0], atOnce, &request.OutageError{Cause: request.ErrTooLate}
 }
@@ -305,7 +303,7 @@ func afterHaste(i int) verdict {
 // haste: nothing is held meanwhile.
 func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (h *lock.Hold, err error) {
 	if q.over() {
-		return nil, q.errors().Busy(lock.Busy{Name: l.Name()})
+		return nil, fact.Busy{Name: l.Name()}
 	}
 	enter := func(ctx context.Context) error {
 		if h, err = l.Enter(ctx, q.params(!first)); err != nil {

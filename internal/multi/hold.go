@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/fact"
+	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/request"
@@ -19,7 +21,6 @@ type Hold struct {
 	holdctx.Whole
 
 	name     string
-	of       func(error) (lock.Busy, bool)
 	need     int           // how many holds must be live
 	bound    time.Duration // how long to wait for a member that does not answer, once there are enough; 0: as long as for any
 	watchdog bool          // the members have no Lease
@@ -39,7 +40,7 @@ type Hold struct {
 }
 
 func newHold(ctx context.Context, q *acquisition, need int) *Hold {
-	g := &Hold{name: q.m.Name, of: q.errors().BusyOf, need: need, watchdog: !q.want.HasLease}
+	g := &Hold{name: q.m.Name, need: need, watchdog: !q.want.HasLease}
 	g.state.Under(ctx)
 	return g
 }
@@ -175,8 +176,8 @@ func join(errs []error) error {
 
 // holderOf returns the hold which err says has the lock.
 func (g *Hold) holderOf(err error) *lock.Hold {
-	busy, ok := g.of(err)
-	if !ok || busy.Owner == "" {
+	var busy fact.Busy
+	if !errors.As(err, &busy) || busy.Owner == "" {
 		return nil
 	}
 	g.state.Mu.Lock()
@@ -208,7 +209,7 @@ func (g *Hold) level(ctx context.Context, q *acquisition) error {
 		}
 		err := q.m.whileOpen(ctx, func(ctx context.Context) error { return h.ExtendUntil(ctx, q.want.Until, q.want.Lease) })
 		if err != nil {
-			return memberError(h.Name(), h.Client().Errors.GaveUp(err, lock.Busy{Name: h.Name()}))
+			return memberError(h.Name(), handoff.GaveUp(err, fact.Busy{Name: h.Name()}))
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
 	}
 	if waited {
 		// Other processes cannot see when the lock is free. A pause lets them in.
-		if err := q.rest(ctx, 0, q.m.locks[0], lock.Busy{}, 0); err != nil {
+		if err := q.rest(ctx, 0, q.m.locks[0], fact.Busy{}, 0); err != nil {
 			place.Leave()
 			return nil, err
 		}
@@ -169,9 +169,9 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Refusals) (*Hold, e
 		case s.hopeless != nil:
 			return nil, s.hopeless
 		case ctx.Err() != nil:
-			return nil, s.ended(request.ContextError(ctx))
+			return nil, s.error(request.ContextError(ctx))
 		case q.want.Try, q.over(), s.vain, s.silent && outage != nil:
-			return nil, s.error()
+			return nil, s.error(nil)
 		}
 		// Callers that met would meet again after a pause that is short beside the
 		// time that a round takes them. One in which no majority answers takes all
@@ -183,11 +183,11 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Refusals) (*Hold, e
 		switch err := q.rest(ctx, round, s.of, s.busy, took); {
 		case err == nil:
 		case ctx.Err() != nil:
-			return nil, s.ended(request.ContextError(ctx))
+			return nil, s.error(request.ContextError(ctx))
 		case errors.Is(err, request.ErrClosed):
 			return nil, err
 		default:
-			return nil, s.error()
+			return nil, s.error(nil)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func (g *Hold) count(votes <-chan answer, members int) (cast []answer, won bool)
 			switch {
 			case v.err == nil:
 				yes++
-			case errors.Is(v.err, request.ErrBusy):
+			case errors.Is(v.err, fact.ErrBusy):
 				contested = true
 			}
 		case <-over:
@@ -317,7 +317,7 @@ func (g *Hold) goOut() {
 // A result is what a failed round says.
 type result struct {
 	of       *lock.Spec // a member that is taken, or the first one,
-	busy     lock.Busy  // as far as that says by whom
+	busy     fact.Busy  // as far as that says by whom
 	taken    bool       // whether any is
 	vain     bool       // so many stay for longer than the caller waits that there can be no majority in time
 	answered bool       // a majority has said that it is ours, or whose
@@ -328,7 +328,7 @@ type result struct {
 }
 
 func (q *acquisition) sum(votes []answer) result {
-	t := result{of: q.m.locks[0], busy: lock.Busy{Name: q.m.locks[0].Name()}}
+	t := result{of: q.m.locks[0], busy: fact.Busy{Name: q.m.locks[0].Name()}}
 	var refused []error
 	dumb, unasked, answers, stay := 0, 0, 0, 0
 	owners := map[string]int{} // of the members that we had
@@ -343,12 +343,12 @@ func (q *acquisition) sum(votes []answer) result {
 			continue
 		}
 		l := q.m.locks[v.member]
-		busy, isBusy := q.errors().BusyOf(v.err)
+		var busy fact.Busy
 		switch {
 		case errors.Is(v.err, errSilent), errors.Is(v.err, request.ErrUnavailable):
 			dumb++
 			t.errs = append(t.errs, memberError(l.Name(), q.silence(v.err)))
-		case isBusy:
+		case errors.As(v.err, &busy):
 			if busy.Owner == "" {
 				unasked++ // somebody else of this process is asking
 				continue
@@ -364,7 +364,7 @@ func (q *acquisition) sum(votes []answer) result {
 			if other, ok := owners[busy.Owner]; ok {
 				t.same = sameLock(q.m.locks[other].Name(), l.Name())
 			}
-		case errors.Is(v.err, fact.ErrNotAcknowledged), !q.errors().Retryable(v.err) && !errors.Is(v.err, errOutvoted):
+		case errors.Is(v.err, fact.ErrNotAcknowledged), !request.Retryable(v.err) && !errors.Is(v.err, errOutvoted):
 			refused = append(refused, memberError(l.Name(), v.err))
 		}
 	}
@@ -389,18 +389,12 @@ func (q *acquisition) silence(err error) error {
 	return fmt.Errorf("%w (%v)", errSilent, q.bound())
 }
 
-// error is that of a caller who does not try again.
-func (t result) error() error {
-	if t.silent || (!t.taken && len(t.errs) > 0) {
-		return &request.OutageError{Cause: errors.Join(t.errs...)}
+// error is that of a caller who does not try again. ended is that of its context,
+// if this has ended.
+func (t result) error(ended error) error {
+	if t.silent || ended == nil && !t.taken && len(t.errs) > 0 {
+		return &request.OutageError{Cause: errors.Join(t.errs...), Ended: ended}
 	}
-	return t.of.Client().Errors.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, After: t.busy.After})
-}
-
-// ended is the error of a caller whose context has ended.
-func (t result) ended(err error) error {
-	if t.silent {
-		return &request.OutageError{Cause: errors.Join(t.errs...), Ended: err}
-	}
-	return t.of.Client().Errors.Busy(lock.Busy{Name: t.busy.Name, Owner: t.busy.Owner, TTL: t.busy.TTL, After: t.busy.After, Cause: err})
+	t.busy.Owed, t.busy.Cause = 0, ended
+	return t.of.Client().Server.Public(t.busy)
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lock"
 	"github.com/redlatch/redlatch/internal/puppet"
@@ -199,7 +200,7 @@ func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 		g := acquire(t.Context(), t, m)
 		synctest.Wait()
 		l.take()
-		var busy busyError
+		var busy fact.Busy
 		if _, err := m.Acquire(t.Context(), lock.Params{Try: true}); !errors.As(err, &busy) {
 			t.Errorf("a try beside a hold of the process: %v", err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/leaktest"
@@ -101,15 +102,6 @@ func (s *server) Traits() driver.Traits {
 	return t
 }
 
-// A busyError is what the engine's callers get for a lock that they cannot have.
-type busyError struct{ lock.Busy }
-
-func (e busyError) Error() string { return "busy: " + e.Name }
-func (e busyError) Unwrap() error { return e.Cause }
-func (e busyError) Is(target error) bool {
-	return target == request.ErrBusy
-}
-
 // A client has its locks on a server of its own.
 type client struct {
 	*lock.Locks
@@ -122,7 +114,7 @@ type client struct {
 func connect(t *testing.T, n int, s *server) *client {
 	t.Helper()
 	c := &client{server: s}
-	to, err := request.New(request.Options{Driver: s, Outage: 10 * time.Second, Length: watchdog, Classic: true, RenewFailed: func(int, error) {}})
+	to, err := request.New(request.Options{Driver: s, Outage: 10 * time.Second, Length: watchdog, Classic: true, RenewFailed: func(int, error) {}, Public: func(fact error) error { return fact }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,17 +125,6 @@ func connect(t *testing.T, n int, s *server) *client {
 		ID: fmt.Sprintf("0f8fad5b-d9cb-869f-a165-7086772895%02d", n), Watchdog: watchdog, SlowWait: time.Second, HandOff: true,
 		Agreed: lock.Agreed{Codec: "StringCodec"},
 		Errors: lock.Errors{
-			Busy: func(b lock.Busy) error { return busyError{b} },
-			BusyOf: func(err error) (lock.Busy, bool) {
-				var e busyError
-				is := errors.As(err, &e)
-				return e.Busy, is
-			},
-			Retryable: func(err error) bool {
-				var busy busyError
-				var outage *request.OutageError
-				return errors.As(err, &busy) && busy.Cause == nil || errors.As(err, &outage) && outage.Ended == nil
-			},
 			Lost: func(_, _ string, r holdctx.Reason, _ time.Time) error {
 				return errors.Join(holdctx.ErrLost, errors.New(string(r)))
 			},
@@ -281,13 +262,13 @@ func had(t *testing.T, g *Hold, name string, n int, cs ...*client) {
 }
 
 // busyWith fails the test unless err says that a stranger has the lock.
-func busyWith(t *testing.T, err error, name string) lock.Busy {
+func busyWith(t *testing.T, err error, name string) fact.Busy {
 	t.Helper()
-	var busy busyError
+	var busy fact.Busy
 	if !errors.As(err, &busy) || busy.Name != name || busy.Owner != puppet.Stranger {
-		t.Errorf("%v, %+v; want that a stranger has %q", err, busy.Busy, name)
+		t.Errorf("%v, %+v; want that a stranger has %q", err, busy, name)
 	}
-	return busy.Busy
+	return busy
 }
 
 // got returns what comes within minutes.

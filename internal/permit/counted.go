@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
+	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/request"
@@ -56,7 +58,7 @@ func (s *Counted) Acquire(ctx context.Context, n int, once bool, until time.Time
 	if err == nil {
 		return passed, nil
 	}
-	return false, handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.Busy(s.Name(), owed, cause) })
+	return false, s.all.Server.Public(handoff.GaveUp(err, fact.Busy{Name: s.Name(), Kind: claim.Semaphore}))
 }
 
 // Release gives n permits back. If it fails because ctx has ended, or for an

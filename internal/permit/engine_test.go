@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/puppet"
@@ -261,16 +262,6 @@ func (s *stock) want(t *testing.T, key string, free, given int) {
 	})
 }
 
-// A busyError is what the engine's callers get for permits that they cannot have.
-type busyError struct {
-	name  string
-	next  time.Duration
-	cause error
-}
-
-func (e busyError) Error() string { return "busy: " + e.name }
-func (e busyError) Unwrap() error { return e.cause }
-
 var (
 	errUnset   = errors.New("not set up")
 	errNotHeld = errors.New("not held")
@@ -307,7 +298,7 @@ func world(t *testing.T, f func(t *testing.T, c *client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{stock: newStock()}
-		s, err := request.New(request.Options{Driver: c.stock, Outage: 10 * time.Second, Length: watchdog, Classic: true, RenewFailed: func(int, error) {}})
+		s, err := request.New(request.Options{Driver: c.stock, Outage: 10 * time.Second, Length: watchdog, Classic: true, RenewFailed: func(int, error) {}, Public: func(fact error) error { return fact }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,11 +308,9 @@ func world(t *testing.T, f func(t *testing.T, c *client)) {
 		c.Semaphores = New(Options{
 			Server: s, Client: "0f8fad5b-d9cb-869f-a165-70867728950e", Clock: clock, Dropped: &dropped, Unseen: &handoff.UnseenPauses{Server: s}, Local: true,
 			Errors: Errors{
-				Busy:     func(name string, _ int, cause error) error { return busyError{name: name, cause: cause} },
-				NoPermit: func(name string, next time.Duration, _ int, cause error) error { return busyError{name, next, cause} },
-				Unset:    func(string) error { return errUnset },
-				NotSet:   func(string) error { return errUnset },
-				NotHeld:  func(string, []string) error { return errNotHeld },
+				Unset:   func(string) error { return errUnset },
+				NotSet:  func(string) error { return errUnset },
+				NotHeld: func(string, []string) error { return errNotHeld },
 				Lost: func(_, _ string, r holdctx.Reason, _ time.Time) error {
 					return errors.Join(holdctx.ErrLost, errors.New(string(r)))
 				},
@@ -497,8 +486,8 @@ func TestWaitersGetPermitsInTurn(t *testing.T) {
 	world(t, func(t *testing.T, c *client) {
 		s := c.desks(t, 2)
 		p := take(t, s, Want{N: 2, Lease: time.Minute, HasLease: true})
-		var busy busyError
-		if _, err := s.Acquire(t.Context(), Want{N: 1, Once: true}); !errors.As(err, &busy) || busy.next <= 0 || busy.next > time.Minute+time.Second {
+		var busy fact.Busy
+		if _, err := s.Acquire(t.Context(), Want{N: 1, Once: true}); !errors.As(err, &busy) || busy.TTL <= 0 || busy.TTL > time.Minute+time.Second {
 			t.Errorf("a try: %v, %+v", err, busy)
 		}
 		start := time.Now()
@@ -725,7 +714,7 @@ func TestCountedPermitsPassInsideTheProcess(t *testing.T) {
 		if !<-got {
 			t.Error("the permit did not pass to the next caller")
 		}
-		var busy busyError
+		var busy fact.Busy
 		if _, err := s.Acquire(t.Context(), 1, true, time.Time{}, 0); !errors.As(err, &busy) {
 			t.Errorf("a try: %v", err)
 		}
@@ -779,7 +768,7 @@ func TestCountedPermitsAreNeitherDoubledNorLost(t *testing.T) {
 				}
 				time.Sleep(time.Duration(i*7%13) * time.Millisecond)
 				if _, err := s.Acquire(t.Context(), n, i%10 == 9, until, 0); err != nil {
-					if !errors.As(err, &busyError{}) {
+					if !errors.As(err, &fact.Busy{}) {
 						t.Error(err)
 					}
 					return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lua"
@@ -97,7 +98,7 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 
 // busy returns why a caller has no permits.
 func (s *Expirable) busy(err error, next time.Duration) error {
-	return handoff.GaveUp(err, func(owed int, cause error) error { return s.all.Errors.NoPermit(s.Name(), next, owed, cause) })
+	return s.all.Server.Public(handoff.GaveUp(err, fact.Busy{Name: s.Name(), Kind: claim.Expirable, TTL: next}))
 }
 
 // begin makes the permits that a caller was given live, all of them or none.

@@ -44,12 +44,6 @@ type Options struct {
 
 // Errors make the errors that callers get.
 type Errors struct {
-	// Busy says that permits that are only counted could not be had in time: cause has
-	// ended the wait, or if it is nil, so many turns are owed to others.
-	Busy func(name string, owed int, cause error) error
-	// NoPermit says the same of permits that have leases. The first one that somebody
-	// else has is over in so long, if that is not 0.
-	NoPermit func(name string, first time.Duration, owed int, cause error) error
 	// Unset says that nobody has set up a semaphore whose permits are only counted,
 	// and NotSet one whose permits have leases.
 	Unset, NotSet func(name string) error

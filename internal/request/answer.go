@@ -7,12 +7,10 @@ import (
 	"strconv"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/wire"
 )
-
-// ErrBusy says that somebody else has what was asked for.
-var ErrBusy = errors.New("redlatch: lock is held by another owner")
 
 // ErrCounted says that a call has counted a latch down, and failed behind that:
 // the same call would do it twice.
@@ -28,12 +26,31 @@ func GaveUp(err error) (ended bool, cause error) {
 	switch {
 	case errors.Is(err, ErrWaitOver):
 		return true, nil
-	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy), errors.As(err, &re):
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, fact.ErrBusy), errors.As(err, &re):
 		return false, nil // a driver's time-out is not the caller's
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return true, err
 	}
 	return false, nil
+}
+
+// Retryable says whether the same call may succeed later without anybody changing
+// anything. What ended with its caller's context does not.
+func Retryable(err error) bool {
+	var (
+		busy   fact.Busy
+		outage *OutageError
+		re     *driver.RunError
+	)
+	switch {
+	case errors.As(err, &busy):
+		return busy.Cause == nil
+	case errors.As(err, &outage):
+		return outage.Ended == nil
+	case errors.As(err, &re):
+		return !re.Permanent()
+	}
+	return false
 }
 
 // First returns what a reply says of the first thing that it is about.
