@@ -97,7 +97,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
 		Agreed:  lock.Agreed{Codec: cfg.Redisson.Codec, TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
-		Errors:  lock.Errors{Lost: lostLock}, Events: c.report.locks(c.meet, c.inquire, c.appears),
+		Events:  c.report.locks(c.meet, c.inquire, c.appears),
 	})
 	c.endDriver = lastuser.Begin(redis)
 	c.stopBreak = redis.OnBreak(func(node string) {
@@ -115,7 +115,7 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 		Local: !cfg.NoHandOff, MaxHold: cfg.MaxHold, Skew: cfg.Redisson.MaxClockSkew,
 		Errors: permit.Errors{
 			Unset: noPermits("semaphore.New"), NotSet: noPermits("semaphore.NewExpirable"),
-			NotHeld: permitsNotHeld, Lost: permitLost,
+			NotHeld: permitsNotHeld,
 		},
 		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
 	})

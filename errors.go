@@ -58,6 +58,8 @@ func (c *Client) public(err error) error {
 	switch f := err.(type) { //nolint:errorlint // nobody wraps a fact
 	case fact.Busy:
 		return c.busy(f)
+	case fact.Lost:
+		return &LostError{Name: f.Name, Kind: cmp.Or(Kind(f.Kind), KindLock), Owner: f.Owner, Reason: LossReason(f.Reason), Confirmed: f.Confirmed}
 	case fact.TooFew:
 		e := AckError(f)
 		return &e
@@ -178,11 +180,6 @@ func (c *Client) meet(owner string) {
 // inquire has it found out what the owner of a lock says of it, for the error of a caller that will not wait much longer.
 func (c *Client) inquire(key, owner string) { c.engines.Census.Inquire(key, owner) }
 
-// lostLock makes a LostError about a lock.
-func lostLock(name, owner string, reason holdctx.Reason, confirmed time.Time) error {
-	return &LostError{Name: name, Kind: KindLock, Owner: owner, Reason: LossReason(reason), Confirmed: confirmed}
-}
-
 // An AckError says that too few replicas acknowledged what the primary did. It is
 // ErrNotAcknowledged.
 type AckError struct {
@@ -277,10 +274,6 @@ func permitsNotHeld(name string, ids []string) error {
 		return fmt.Errorf("%w: permit %x of semaphore %q has been released, has expired, or never was", ErrNotHeld, ids[0], name)
 	}
 	return fmt.Errorf("%w: of %d permits of semaphore %q at least one has been released, has expired, or never was; none was released", ErrNotHeld, len(ids), name)
-}
-
-func permitLost(name, id string, reason holdctx.Reason, confirmed time.Time) error {
-	return &LostError{Name: name, Kind: KindExpirable, Owner: id, Reason: LossReason(reason), Confirmed: confirmed}
 }
 
 // IsRetryable reports whether the same call may succeed later without anybody

@@ -50,7 +50,7 @@ func (r *reporter) start(cfg *Config, logs bool) {
 func (r *reporter) tell(event func(to hooks.Reporter)) { r.hooks.Now().Each(event) }
 
 func (r *reporter) lost(loss claim.Loss) {
-	err, ok := loss.Err.(*LostError) //nolint:errorlint // lostLock or permitLost made it
+	err, ok := loss.Err.(*LostError) //nolint:errorlint // public makes it
 	if !ok {
 		return
 	}

@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"internal/queue":     {},
 	"internal/callsite":  {},
 	"internal/claim":     {"internal/callsite"},
-	"internal/fact":      {},
+	"internal/fact":      {"internal/holdctx"},
 	"internal/holdctx":   {},
 	"internal/invalid":   {},
 	"internal/lastuser":  {},

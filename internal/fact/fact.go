@@ -10,6 +10,8 @@ package fact
 import (
 	"errors"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
 // ErrBusy says that somebody else has what was asked for.
@@ -37,6 +39,21 @@ func (b Busy) Is(target error) bool { return target == ErrBusy }
 
 // Unwrap returns the error of the caller's context, or nil.
 func (b Busy) Unwrap() error { return b.Cause }
+
+// Lost says how something held was lost.
+type Lost struct {
+	Name      string
+	Kind      string // as that of Busy
+	Owner     string // of the lock, or the id of the permit; empty: one of several permits
+	Reason    holdctx.Reason
+	Confirmed time.Time // when the request was sent that the server confirmed last
+}
+
+// Error implements error.
+func (l Lost) Error() string { return holdctx.ErrLost.Error() + ": " + string(l.Reason) }
+
+// Is says that it is holdctx.ErrLost.
+func (l Lost) Is(target error) bool { return target == holdctx.ErrLost }
 
 // TooFew says that too few replicas acknowledged what was written.
 type TooFew struct {

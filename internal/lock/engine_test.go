@@ -45,11 +45,6 @@ func world(t *testing.T, f func(t *testing.T, c *Locks, p *puppet.Puppet)) {
 			Server: s, Clock: clock, Unseen: &handoff.UnseenPauses{Server: s}, Dropped: &dropped, Twins: &nameclash.Names{},
 			ID: self, Watchdog: watchdog, SlowWait: time.Second, HandOff: true,
 			Agreed: Agreed{Codec: "StringCodec"},
-			Errors: Errors{
-				Lost: func(_, _ string, r holdctx.Reason, _ time.Time) error {
-					return errors.Join(holdctx.ErrLost, errors.New(string(r)))
-				},
-			},
 			Events: Events{
 				Lost: func(claim.Loss) {}, ReleaseFailed: func(_, owner string, err error) { t.Errorf("%s: %v", owner, err) },
 				SlowWait: func(string, time.Duration, callsite.Site, callsite.Site) {}, Requeued: func(string, string, time.Duration) {},

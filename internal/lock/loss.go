@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
@@ -13,7 +14,7 @@ import (
 // follows: the gate, the clean-up, and what is told.
 
 func (t *owner) lostError(reason holdctx.Reason) error {
-	return t.c.Errors.Lost(t.lock.Name(), t.id, reason, t.lease.Confirmed())
+	return t.c.Server.Public(fact.Lost{Name: t.lock.Name(), Owner: t.id, Reason: reason, Confirmed: t.lease.Confirmed()})
 }
 
 // Expired implements renew.Holder. Of many that end at one moment the contexts end

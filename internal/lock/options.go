@@ -29,7 +29,6 @@ type Options struct {
 	HandOff    bool          // whether a lock may pass between goroutines
 	Agreed
 
-	Errors Errors
 	Events Events
 }
 
@@ -39,11 +38,6 @@ type Agreed struct {
 	TokenTTL  time.Duration // for how long tokens are remembered; 0: for ever
 	Allowance time.Duration // what a waiter in a queue of Redisson is given, in whole milliseconds
 	Skew      time.Duration // by how much Redisson's clocks may differ
-}
-
-// Errors make the errors that users see.
-type Errors struct {
-	Lost func(name, owner string, reason holdctx.Reason, confirmed time.Time) error
 }
 
 // Events are told of what happens.

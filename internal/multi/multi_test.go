@@ -124,11 +124,6 @@ func connect(t *testing.T, n int, s *server) *client {
 		Server: to, Clock: c.clock, Unseen: &handoff.UnseenPauses{Server: to}, Dropped: &c.dropped, Twins: &nameclash.Names{},
 		ID: fmt.Sprintf("0f8fad5b-d9cb-869f-a165-7086772895%02d", n), Watchdog: watchdog, SlowWait: time.Second, HandOff: true,
 		Agreed: lock.Agreed{Codec: "StringCodec"},
-		Errors: lock.Errors{
-			Lost: func(_, _ string, r holdctx.Reason, _ time.Time) error {
-				return errors.Join(holdctx.ErrLost, errors.New(string(r)))
-			},
-		},
 		Events: lock.Events{
 			Lost: func(claim.Loss) {}, ReleaseFailed: func(string, string, error) {},
 			SlowWait: func(string, time.Duration, callsite.Site, callsite.Site) {}, Requeued: func(string, string, time.Duration) {},

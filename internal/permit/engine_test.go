@@ -311,9 +311,6 @@ func world(t *testing.T, f func(t *testing.T, c *client)) {
 				Unset:   func(string) error { return errUnset },
 				NotSet:  func(string) error { return errUnset },
 				NotHeld: func(string, []string) error { return errNotHeld },
-				Lost: func(_, _ string, r holdctx.Reason, _ time.Time) error {
-					return errors.Join(holdctx.ErrLost, errors.New(string(r)))
-				},
 			},
 			Events: Events{
 				Lost:          func(l claim.Loss) { c.report(fmt.Sprint("lost ", l.Name)) },

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -96,7 +98,7 @@ func released(s *Expirable, call *request.Call, ps []*Permit, reply driver.Reply
 		if live == 0 {
 			id = first.ID()
 		}
-		err = s.all.Errors.Lost(s.Name(), id, holdctx.Gone, first.lease.Confirmed())
+		err = s.all.Server.Public(fact.Lost{Name: s.Name(), Kind: claim.Expirable, Owner: id, Reason: holdctx.Gone, Confirmed: first.lease.Confirmed()})
 	default:
 		call.Unacked()
 	}

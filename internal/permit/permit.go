@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
@@ -192,7 +193,7 @@ func (p *Permit) loss(err error, at time.Time) claim.Loss {
 }
 
 func (p *Permit) lostError(how holdctx.Reason) error {
-	return p.sem.all.Errors.Lost(p.sem.Name(), p.ID(), how, p.lease.Confirmed())
+	return p.sem.all.Server.Public(fact.Lost{Name: p.sem.Name(), Kind: claim.Expirable, Owner: p.ID(), Reason: how, Confirmed: p.lease.Confirmed()})
 }
 
 // Node implements renew.Holder.

@@ -49,9 +49,6 @@ type Errors struct {
 	Unset, NotSet func(name string) error
 	// NotHeld says that at least one of these ids is not that of a live permit.
 	NotHeld func(name string, ids []string) error
-	// Lost says how the permit with this id was lost, and when the request was sent
-	// that the server confirmed last.
-	Lost func(name, id string, reason holdctx.Reason, confirmed time.Time) error
 }
 
 // Events report what happens. They do not block.
