@@ -113,10 +113,6 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	e.Semaphores = permit.New(permit.Options{
 		Server: server, Client: c.id, Clock: c.clock, Dropped: &c.dropped, Unseen: &c.unseen,
 		Local: !cfg.NoHandOff, MaxHold: cfg.MaxHold, Skew: cfg.Redisson.MaxClockSkew,
-		Errors: permit.Errors{
-			Unset: noPermits("semaphore.New"), NotSet: noPermits("semaphore.NewExpirable"),
-			NotHeld: permitsNotHeld,
-		},
 		Events: permit.Events{Lost: c.report.lost, ReleaseFailed: c.report.releaseFailed, Dropped: c.report.dropped},
 	})
 	e.Inspector = &inspect.Inspector{Server: server, ID: c.id}

@@ -39,7 +39,7 @@ var (
 
 	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for ever: the permits of a semaphore
 	// (call TrySetPermits, or give the number to its New), the rate of a ratelimit.Limiter (TrySetRate, or its New).
-	ErrUninitialized = errors.New("redlatch: not initialised")
+	ErrUninitialized = fact.ErrUninitialized
 
 	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so it was given back, or an
 	// extension, which does not count then. Every error with this state is also an *AckError.
@@ -260,21 +260,6 @@ func (reason LossReason) sentence() string {
 
 // Is reports that a LostError is ErrLost.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
-
-// noPermits returns what makes the error of those who acquire of a semaphore that nobody has set up; by is what returns
-// such a semaphore.
-func noPermits(by string) func(name string) error {
-	return func(name string) error {
-		return fmt.Errorf("%w: nobody has set how many permits semaphore %q has, or it was removed; call TrySetPermits, or give %s the number", ErrUninitialized, name, by)
-	}
-}
-
-func permitsNotHeld(name string, ids []string) error {
-	if len(ids) == 1 {
-		return fmt.Errorf("%w: permit %x of semaphore %q has been released, has expired, or never was", ErrNotHeld, ids[0], name)
-	}
-	return fmt.Errorf("%w: of %d permits of semaphore %q at least one has been released, has expired, or never was; none was released", ErrNotHeld, len(ids), name)
-}
 
 // IsRetryable reports whether the same call may succeed later without anybody
 // changing anything: the lock was busy, its replicas were silent, or the server

@@ -1,4 +1,6 @@
-// Package fact has what engines say of why a call has failed, as plain values.
+// Package fact has what engines say of why a call has failed, as plain values: one
+// for each error of the root package that has fields. What is only a text is made
+// where it is known, with a sentinel.
 //
 // It promises that no fact reaches a user, who sees errors of the root package. An
 // engine passes a fact through request.Options.Public where it makes it, as what
@@ -19,6 +21,9 @@ var ErrBusy = errors.New("redlatch: lock is held by another owner")
 
 // ErrNotAcknowledged says that too few replicas acknowledged what was written.
 var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
+
+// ErrUninitialized says that nobody has set up what was asked for.
+var ErrUninitialized = errors.New("redlatch: not initialised")
 
 // Busy says why something could not be had in time.
 type Busy struct {

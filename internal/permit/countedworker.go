@@ -153,7 +153,7 @@ func (q *countedQueue) setUp() {
 	rest := q.rest
 	for w := range q.Line.All() {
 		if rest > 0 && w.Once && w.Want.asked {
-			q.TellLocked(w, q.sem.all.Errors.Unset(q.sem.Name())) // it does not wait
+			q.TellLocked(w, notSet(q.sem.Name(), "semaphore.New")) // it does not wait
 		}
 	}
 	q.Unlock()
@@ -204,7 +204,7 @@ func (q *countedQueue) brought() int {
 	}
 	for w := range q.Line.All() {
 		if w.Want.asked {
-			q.TellLocked(w, q.sem.all.Errors.Unset(q.sem.Name()))
+			q.TellLocked(w, notSet(q.sem.Name(), "semaphore.New"))
 		}
 	}
 	return 0

@@ -56,9 +56,9 @@
 //
 // # What it does not know
 //
-// The types and options of package semaphore, and the errors of the root:
-// [Options] has a constructor for each error that a caller gets, and a function
-// for each event. Arguments are checked before it sees them. It does not know
-// whether other processes wait: it counts who listens, as handoff does, and a
-// listener that wants nothing costs a pause.
+// The types and options of package semaphore, and the errors of the root that have
+// fields: it says facts. [Options] has a function for each event. Arguments are
+// checked before it sees them. It does not know whether other processes wait: it
+// counts who listens, as handoff does, and a listener that wants nothing costs a
+// pause.
 package permit

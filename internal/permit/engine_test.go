@@ -262,11 +262,6 @@ func (s *stock) want(t *testing.T, key string, free, given int) {
 	})
 }
 
-var (
-	errUnset   = errors.New("not set up")
-	errNotHeld = errors.New("not held")
-)
-
 // A client has semaphores, and notes its events.
 type client struct {
 	*Semaphores
@@ -307,11 +302,6 @@ func world(t *testing.T, f func(t *testing.T, c *client)) {
 		s.Answered = clock.Answered
 		c.Semaphores = New(Options{
 			Server: s, Client: "0f8fad5b-d9cb-869f-a165-70867728950e", Clock: clock, Dropped: &dropped, Unseen: &handoff.UnseenPauses{Server: s}, Local: true,
-			Errors: Errors{
-				Unset:   func(string) error { return errUnset },
-				NotSet:  func(string) error { return errUnset },
-				NotHeld: func(string, []string) error { return errNotHeld },
-			},
 			Events: Events{
 				Lost:          func(l claim.Loss) { c.report(fmt.Sprint("lost ", l.Name)) },
 				ReleaseFailed: func(name, _ string, _ error) { c.report("release failed " + name) },
@@ -561,10 +551,10 @@ func TestAPermitIsExtendedAndDetached(t *testing.T) {
 		if p.Err() != nil || p.End().Err() != nil {
 			t.Errorf("it is over here: %v", p.Err())
 		}
-		if err := p.Extend(t.Context(), time.Hour); !errors.Is(err, errNotHeld) {
+		if err := p.Extend(t.Context(), time.Hour); !errors.Is(err, holdctx.ErrNotHeld) {
 			t.Errorf("extended although it is over: %v", err)
 		}
-		if err := p.Release(t.Context()); !errors.Is(err, errNotHeld) || !errors.Is(p.Err(), holdctx.ErrReleased) {
+		if err := p.Release(t.Context()); !errors.Is(err, holdctx.ErrNotHeld) || !errors.Is(p.Err(), holdctx.ErrReleased) {
 			t.Errorf("released although it is over: %v, %v", err, p.Err())
 		}
 		if err := p.Detach(); !errors.Is(err, holdctx.ErrReleased) {
@@ -594,7 +584,7 @@ func TestPermitsAreReleasedByTheirIDs(t *testing.T) {
 		s := c.desks(t, 3)
 		ps := take(t, s, Want{N: 3})
 		ids := idsOf(ps)
-		if err := s.Release(t.Context(), []string{ids[0], "none"}); !errors.Is(err, errNotHeld) || ps[0].Err() != nil {
+		if err := s.Release(t.Context(), []string{ids[0], "none"}); !errors.Is(err, holdctx.ErrNotHeld) || ps[0].Err() != nil {
 			t.Errorf("released, with one that is none: %v, %v", err, ps[0].Err())
 		}
 		var o listener
@@ -604,10 +594,10 @@ func TestPermitsAreReleasedByTheirIDs(t *testing.T) {
 		}
 		o.want(t, holdctx.EndReleased)
 		c.want(t, "desks", 2, 1)
-		if err := s.Extend(t.Context(), ids[0], time.Hour); !errors.Is(err, errNotHeld) {
+		if err := s.Extend(t.Context(), ids[0], time.Hour); !errors.Is(err, holdctx.ErrNotHeld) {
 			t.Errorf("extended after its release: %v", err)
 		}
-		if _, err := s.Left(t.Context(), ids[0]); !errors.Is(err, errNotHeld) {
+		if _, err := s.Left(t.Context(), ids[0]); !errors.Is(err, holdctx.ErrNotHeld) {
 			t.Errorf("left after its release: %v", err)
 		}
 		if free, given, err := s.Count(t.Context()); free != 2 || given != 1 || err != nil {
@@ -635,7 +625,7 @@ func TestPermitsAreReleasedByTheirIDs(t *testing.T) {
 func TestASemaphoreIsSetUpByWhoeverBringsPermits(t *testing.T) {
 	world(t, func(t *testing.T, c *client) {
 		s := c.Expirable("desks")
-		if _, err := s.Acquire(t.Context(), Want{N: 1}); !errors.Is(err, errUnset) {
+		if _, err := s.Acquire(t.Context(), Want{N: 1}); !errors.Is(err, fact.ErrUninitialized) {
 			t.Errorf("a semaphore without permits: %v", err)
 		}
 		p := take(t, &s, Want{Permits: 3})[0]
@@ -645,7 +635,7 @@ func TestASemaphoreIsSetUpByWhoeverBringsPermits(t *testing.T) {
 		}
 
 		x := c.Counted("slots", 0)
-		if _, err := x.Acquire(t.Context(), 1, false, time.Time{}, 0); !errors.Is(err, errUnset) {
+		if _, err := x.Acquire(t.Context(), 1, false, time.Time{}, 0); !errors.Is(err, fact.ErrUninitialized) {
 			t.Errorf("a counted one: %v", err)
 		}
 		x = c.Counted("slots", 3)

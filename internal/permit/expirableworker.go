@@ -224,7 +224,7 @@ func (q *expirableQueue) notSetLocked(batch []*expirableWaiter) {
 	}
 	for _, w := range batch {
 		if !w.Gone {
-			q.tellLocked(w, q.sem.all.Errors.NotSet(q.sem.Name()))
+			q.tellLocked(w, notSet(q.sem.Name(), "semaphore.NewExpirable"))
 		}
 	}
 }
@@ -235,7 +235,7 @@ func (q *expirableQueue) notSetLocked(batch []*expirableWaiter) {
 func (q *expirableQueue) giveFirstLocked() bool {
 	if q.rest > 0 && q.bringerLocked() != nil { // the last set-up did not last, and the next one may not
 		rest := q.rest
-		q.tellOncesLocked(q.sem.all.Errors.NotSet(q.sem.Name()), 0)
+		q.tellOncesLocked(notSet(q.sem.Name(), "semaphore.NewExpirable"), 0)
 		q.Unlock()
 		q.Sleep(rest, nil)
 		q.Lock()

@@ -2,6 +2,7 @@ package permit
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -40,7 +41,7 @@ func (s *Expirable) giveBack(ids []string) error {
 			return err
 		}
 		if slices.Contains(left, gone) {
-			return s.all.Errors.NotHeld(s.Name(), ids)
+			return notHeld(s.Name(), ids...)
 		}
 	}
 	for _, p := range ours {
@@ -66,7 +67,7 @@ func (s *Expirable) giveBack(ids []string) error {
 		}
 	}
 	if b.err == nil && !b.back {
-		return s.all.Errors.NotHeld(s.Name(), ids)
+		return notHeld(s.Name(), ids...)
 	}
 	return b.err
 }
@@ -103,7 +104,7 @@ func (s *Expirable) sendBack(callers []*giveBack) {
 func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) error {
 	live, _, err := s.raise(ctx, id, d)
 	if err == nil && !live {
-		err = s.all.Errors.NotHeld(s.Name(), []string{id})
+		err = notHeld(s.Name(), id)
 	}
 	return err
 }
@@ -112,12 +113,21 @@ func (s *Expirable) Extend(ctx context.Context, id string, d time.Duration) erro
 func (s *Expirable) Left(ctx context.Context, id string) (time.Duration, error) {
 	left, err := s.left(ctx, []string{id})
 	if err == nil && left[0] == gone {
-		err = s.all.Errors.NotHeld(s.Name(), []string{id})
+		err = notHeld(s.Name(), id)
 	}
 	if err != nil {
 		return 0, err
 	}
 	return left[0], nil
+}
+
+// notHeld says that at least one of these ids is not that of a live permit of the
+// semaphore.
+func notHeld(name string, ids ...string) error {
+	if len(ids) == 1 {
+		return fmt.Errorf("%w: permit %x of semaphore %q has been released, has expired, or never was", holdctx.ErrNotHeld, ids[0], name)
+	}
+	return fmt.Errorf("%w: of %d permits of semaphore %q at least one has been released, has expired, or never was; none was released", holdctx.ErrNotHeld, len(ids), name)
 }
 
 // gone is what left returns of a permit that is not live.

@@ -2,10 +2,12 @@ package permit
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/queue"
@@ -38,17 +40,7 @@ type Options struct {
 	MaxHold time.Duration // ends a permit that the watchdog keeps; 0: nothing does
 	Skew    time.Duration // by how much clocks of others may be wrong
 
-	Errors Errors
 	Events Events
-}
-
-// Errors make the errors that callers get.
-type Errors struct {
-	// Unset says that nobody has set up a semaphore whose permits are only counted,
-	// and NotSet one whose permits have leases.
-	Unset, NotSet func(name string) error
-	// NotHeld says that at least one of these ids is not that of a live permit.
-	NotHeld func(name string, ids []string) error
 }
 
 // Events report what happens. They do not block.
@@ -82,3 +74,9 @@ func (all *Semaphores) AwaitReleases(ctx context.Context) error {
 // Close ends all subscriptions. The server was closed before, which ends the
 // waiting of all callers, and the clock, whose holders get a Close of their own.
 func (all *Semaphores) Close() { all.counted.close() }
+
+// notSet is the error of those who acquire of a semaphore that nobody has set up.
+// by is what returns such a semaphore.
+func notSet(name, by string) error {
+	return fmt.Errorf("%w: nobody has set how many permits semaphore %q has, or it was removed; call TrySetPermits, or give %s the number", fact.ErrUninitialized, name, by)
+}
