@@ -218,7 +218,7 @@ func (l *Limiter) ask(ctx context.Context, want ratequeue.Want, until time.Time,
 	case bad != nil:
 		return bad
 	case ctx.Err() != nil:
-		return l.busy(0, request.ContextError(ctx))
+		return &redlatch.BusyError{Name: l.Name(), Kind: redlatch.KindRateLimiter, Cause: request.ContextError(ctx)}
 	}
 	tooMany := l.setsUp() && want.N > l.give.Permits // for the rate that this one brings, not for the one that there is
 	if l.setsUp() && !tooMany {
@@ -229,7 +229,7 @@ func (l *Limiter) ask(ctx context.Context, want ratequeue.Want, until time.Time,
 	}
 	err := l.in.Take(ctx, want, until)
 	switch {
-	case !errors.Is(err, ratequeue.ErrNoRate):
+	case !errors.Is(err, redlatch.ErrUninitialized):
 	case tooMany:
 		return invalid.Errorf("redlatch: %d permits at once of a rate limiter to be set up with %d in an interval; ask for fewer, or raise the rate", want.N, l.give.Permits)
 	case l.setsUp():
@@ -240,11 +240,8 @@ func (l *Limiter) ask(ctx context.Context, want ratequeue.Want, until time.Time,
 
 // explain turns what the engine says of the limiter into the error that users see.
 func (l *Limiter) explain(err error) error {
-	var busy *ratequeue.BusyError
 	switch {
-	case errors.As(err, &busy):
-		return l.busy(busy.After, busy.Cause)
-	case !errors.Is(err, ratequeue.ErrNoRate):
+	case !errors.Is(err, redlatch.ErrUninitialized):
 		return err
 	case l.setsUp():
 		return l.noRate("call TrySetRate, or first Acquire, which sets it up")
@@ -255,10 +252,6 @@ func (l *Limiter) explain(err error) error {
 // noRate says that the limiter has no rate, and how it gets one.
 func (l *Limiter) noRate(remedy string) error {
 	return fmt.Errorf("%w: rate limiter %q has no rate; %s", redlatch.ErrUninitialized, l.Name(), remedy)
-}
-
-func (l *Limiter) busy(after time.Duration, cause error) error {
-	return &redlatch.BusyError{Name: l.Name(), Kind: redlatch.KindRateLimiter, RetryAfter: after, Cause: cause}
 }
 
 // Release gives back n permits that were taken and not used, so that they can be

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/ratequeue"
@@ -105,7 +106,7 @@ func (l *Limiter) change(ctx context.Context, x request.Count) (int64, error) {
 // rated returns the error of a change that is refused if the limiter has no rate.
 func (l *Limiter) rated(answer int64, err error) error {
 	if err == nil && answer == 0 {
-		err = ratequeue.ErrNoRate
+		err = fact.ErrUninitialized
 	}
 	return err
 }
@@ -117,7 +118,7 @@ func (l *Limiter) Available(ctx context.Context) (int, error) {
 	case err != nil:
 		return 0, err
 	case reply.Kind != driver.ReplyInt:
-		return 0, ratequeue.ErrNoRate
+		return 0, fact.ErrUninitialized
 	}
 	return int(reply.Int), nil
 }
@@ -130,7 +131,7 @@ func (l *Limiter) Rate(ctx context.Context) (inspect.Rate, error) {
 	}
 	rate, set, err := inspect.RateOf(l.Name(), reply.List)
 	if err == nil && !set {
-		err = ratequeue.ErrNoRate
+		err = fact.ErrUninitialized
 	}
 	return rate, err
 }

@@ -20,6 +20,6 @@
 //
 // # What it does not know
 //
-// How a rate is stored, and the time: the scripts go by the server's clock. Which
-// errors users see: [BusyError] and [ErrNoRate] have what these say.
+// How a rate is stored, and the time: the scripts go by the server's clock. How a
+// limiter gets a rate: whoever calls [Queues.Take] says that to users.
 package ratequeue

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/callsite"
 	"github.com/redlatch/redlatch/internal/claim"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/queue"
@@ -64,23 +65,11 @@ type Options struct {
 	Skew   time.Duration // by how much clocks of others may be wrong
 }
 
-// ErrNoRate says that the limiter has no rate.
-var ErrNoRate = errors.New("no rate")
-
-// A BusyError says that permits could not be had in time.
-type BusyError struct {
-	After time.Duration // when they can be had; 0: not known
-	Cause error         // the error of the caller's context, if that ended the wait
-}
-
-// Error implements error.
-func (*BusyError) Error() string { return "not enough permits" }
-
 // New returns the queues of a client.
 func New(o Options) *Queues { return &Queues{Options: o} }
 
 // Take lines up for permits of a limiter with these keys, until a time if that is
-// not zero.
+// not zero. It fails with fact.ErrUninitialized if the limiter has no rate.
 func (qs *Queues) Take(ctx context.Context, key string, keys []string, want Want, until time.Time) error {
 	q := qs.all.Get(key, func() *rateQueue {
 		q := &rateQueue{qs: qs, key: key}
@@ -89,10 +78,11 @@ func (qs *Queues) Take(ctx context.Context, key string, keys []string, want Want
 	})
 	defer q.put()
 	w := &waiter{Want: want, Once: want.Once, Wait: claim.Wait{Ctx: ctx, Since: time.Now(), Until: until, Site: want.Site}}
-	if err := q.join(w); err != nil {
-		return err
+	err := q.join(w)
+	if err == nil {
+		err = q.Await(w, func(end error) error { return q.leave(w, end) })
 	}
-	return q.Await(w, func(end error) error { return q.leave(w, end) })
+	return qs.Server.Public(err)
 }
 
 func (q *rateQueue) put() { q.qs.all.Put(q.key, q, nil) }
@@ -164,7 +154,7 @@ func (q *rateQueue) noRate() {
 	}
 	for w := range q.Line.All() {
 		if w.Nth <= q.asked {
-			q.TellLocked(w, ErrNoRate)
+			q.TellLocked(w, fact.ErrUninitialized)
 		}
 	}
 }
@@ -210,7 +200,7 @@ func (q *rateQueue) busyLocked(cause error) error {
 	if !q.retry.IsZero() {
 		after = max(time.Until(q.retry), 0)
 	}
-	return &BusyError{After: after, Cause: cause}
+	return fact.Busy{Name: q.qs.Server.Name(q.key), Kind: claim.RateLimiter, After: after, Cause: cause}
 }
 
 // inVainLocked says whether w wants as many permits as the first in line, and
