@@ -39,7 +39,7 @@
 //
 // # What it does not know
 //
-// It does not know what users call a lock, how its errors read, or who hears
-// of events: Options has a constructor for each error and a function for each event.
-// It does not know several clients: internal/multi does.
+// It does not know what users call a lock, how an error reads that a lock is busy or
+// lost, or who hears of events: it says facts, and Options has a function for each
+// event. It does not know several clients: internal/multi does.
 package lock
