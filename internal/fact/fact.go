@@ -26,7 +26,7 @@ var ErrNotAcknowledged = errors.New("redlatch: not acknowledged by replicas")
 var ErrUninitialized = errors.New("redlatch: not initialised")
 
 // Busy says why something could not be had in time.
-type Busy struct {
+type Busy struct { //nolint:errname // errors are what the root makes of facts
 	Name  string
 	Kind  string        // claim.Semaphore, ...; empty: a lock
 	Owner string        // who has it; empty if that is not known
@@ -46,7 +46,7 @@ func (b Busy) Is(target error) bool { return target == ErrBusy }
 func (b Busy) Unwrap() error { return b.Cause }
 
 // Lost says how something held was lost.
-type Lost struct {
+type Lost struct { //nolint:errname // errors are what the root makes of facts
 	Name      string
 	Kind      string // as that of Busy
 	Owner     string // of the lock, or the id of the permit; empty: one of several permits
@@ -61,7 +61,7 @@ func (l Lost) Error() string { return holdctx.ErrLost.Error() + ": " + string(l.
 func (l Lost) Is(target error) bool { return target == holdctx.ErrLost }
 
 // TooFew says that too few replicas acknowledged what was written.
-type TooFew struct {
+type TooFew struct { //nolint:errname // errors are what the root makes of facts
 	Name      string        // what it was about
 	Want, Got int           // how many were to acknowledge it, and did
 	Timeout   time.Duration // in this time

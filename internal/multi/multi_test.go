@@ -257,13 +257,12 @@ func had(t *testing.T, g *Hold, name string, n int, cs ...*client) {
 }
 
 // busyWith fails the test unless err says that a stranger has the lock.
-func busyWith(t *testing.T, err error, name string) fact.Busy {
+func busyWith(t *testing.T, err error, name string) {
 	t.Helper()
 	var busy fact.Busy
 	if !errors.As(err, &busy) || busy.Name != name || busy.Owner != puppet.Stranger {
 		t.Errorf("%v, %+v; want that a stranger has %q", err, busy, name)
 	}
-	return busy
 }
 
 // got returns what comes within minutes.
