@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"internal/invalid":   {},
 	"internal/lastuser":  {},
 	"internal/nameclash": {"internal/invalid", "internal/wire"},
-	"internal/lock":      {"driver", "internal/callsite", "internal/claim", "internal/fact", "internal/gate", "internal/handoff", "internal/holdctx", "internal/invalid", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/nameclash", "internal/wire", "internal/worker"},
+	"internal/lock":      {"driver", "internal/callsite", "internal/claim", "internal/fact", "internal/gate", "internal/handoff", "internal/holdctx", "internal/invalid", "internal/lua", "internal/notify", "internal/queue", "internal/renew", "internal/request", "internal/script", "internal/waitq", "internal/nameclash", "internal/wire", "internal/worker"},
 	"internal/multi":     {"internal/fact", "internal/handoff", "internal/holdctx", "internal/invalid", "internal/lock", "internal/request"},
 	"internal/census":    {"driver", "internal/claim", "internal/inspect", "internal/invalid", "internal/lua", "internal/request", "internal/wire"},
 	"internal/inspect":   {"driver", "internal/claim", "internal/lua", "internal/request", "internal/script", "internal/wire"},

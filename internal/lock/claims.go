@@ -31,7 +31,12 @@ func (w *wait) add(list *claim.List, owner string) (more bool) {
 	if w.l == nil {
 		return true
 	}
-	return list.Wait(claim.Claim{Name: w.l.key, Kind: w.l.what(), Mode: w.l.kind.mode, Owner: owner}, &w.Wait)
+	return list.Wait(claimOn(w.l, owner), &w.Wait)
+}
+
+// claimOn returns what is said of a wait for the lock, as that owner if it has an id.
+func claimOn(l *Lock, owner string) claim.Claim {
+	return claim.Claim{Name: l.key, Kind: l.what(), Mode: l.kind.mode, Owner: owner}
 }
 
 // An takingWait is the wait of whoever is takingWait a gate and has to wait there, to take a term.
@@ -111,7 +116,14 @@ func (c *table) Claims(yield claim.Yield) {
 	}
 	a := &c.unplaced
 	a.mu.Lock()
-	inLine(&a.line, &list, func(x *unplacedWait) *wait { return &x.wait })
+	others := a.line.Len()
+	for x := range a.line.All() {
+		others--
+		if !x.wait.add(&list, "") {
+			break
+		}
+	}
+	list.Others(others)
 	a.mu.Unlock()
 	list.Tell(yield)
 }
@@ -120,8 +132,8 @@ func (c *table) Claims(yield claim.Yield) {
 func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 	e.mu.Lock()
 	t, w := e.cur, e.waits
-	if g := e.extra; g != nil {
-		g.claims(list)
+	if e.extra != nil {
+		e.extra.claims(list)
 	}
 	e.mu.Unlock()
 	if !list.Tell(yield) || !queued(&e.gate, list, yield) {
@@ -153,16 +165,4 @@ func queued(g *gate.Gate[*term], list *claim.List, yield claim.Yield) (more bool
 	})
 	list.Others(others)
 	return list.Tell(yield)
-}
-
-// inLine adds those who are in a line.
-func inLine[C any](line *queue.Line[C], list *claim.List, of func(C) *wait) {
-	others := line.Len()
-	for x := range line.All() {
-		others--
-		if !of(x).add(list, "") {
-			break
-		}
-	}
-	list.Others(others)
 }

@@ -51,7 +51,7 @@ func (e *entry) put() {
 	if reusable {
 		e.budget = handoff.Budget{}
 		e.mu.Lock()
-		e.cur, e.seen, e.waits = nil, seen{}, nil
+		e.cur, e.seen, e.waits, e.extra = nil, seen{}, nil, nil
 		e.mu.Unlock()
 		e.refused = request.Refusals{}
 		ls.pool.Put(e)
@@ -114,22 +114,13 @@ func (e *entry) forget(t *term, began bool) {
 	}
 }
 
-// readmit sends the members of a waiting group back to the term that they could
-// not join, if it lets them now.
+// readmit sends those who wait beside the gate back to the term that they could not join, if it
+// lets them now.
 func (e *entry) readmit() {
 	e.mu.Lock()
-	g, t := e.extra, e.cur
-	if g == nil || t == nil {
-		e.mu.Unlock()
-		return
-	}
-	ok := t.admits(time.Now(), int(e.writers))
-	if ok {
-		e.extra = nil
-	}
-	e.mu.Unlock()
-	if ok {
-		g.rejoin()
+	defer e.mu.Unlock()
+	if e.extra != nil && e.cur != nil && e.cur.admits(time.Now(), int(e.writers)) {
+		e.extra.rejoin()
 	}
 }
 

@@ -69,7 +69,8 @@ type Params struct {
 	Member bool          // the hold is one of several: not passed on in this process
 	At     callsite.Site // where it was asked for
 
-	scope *scope // of WithOwner, if there is one
+	scope   *scope                       // of WithOwner, if there is one
+	refused func(why error) (waits bool) // of one that waits for others: see waiter; nil: it waits for itself
 	// asks is what the server refuses to the callers of the scope that wait for this one. While this
 	// one waits itself it asks nothing. So where a wait begins, what has become of its requests is over.
 	asks *request.Refusals

@@ -7,52 +7,42 @@ import (
 
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/lua"
-	"github.com/redlatch/redlatch/internal/queue"
 	"github.com/redlatch/redlatch/internal/request"
+	"github.com/redlatch/redlatch/internal/waitq"
 )
 
 // Readers of one process share one owner in Redis, a shared term. Whoever
 // comes while it admits readers joins it without a round trip; a reader that cannot join
-// is a member of a group, which waits in line like one caller, and when it gets
-// the lock all its members enter at once.
+// stands in line, for which one worker waits like one caller. When it gets the lock all
+// of them enter at once.
 //
 // A shared term admits everybody for a quantum, as long as it likes while
 // nobody waits to write, and nobody new after that: it drains. Those of this
 // process who wait to write are in line; others are found by asking how many
 // listen for the release, once in a quantum while readers come.
 
-// A readerGroup is readers who wait together. Its members are those who do; when the
-// last one leaves, the group does.
-type readerGroup struct {
-	c      *table
-	l      *Lock
-	entry  *entry
-	o      Params
-	ctx    context.Context //nolint:containedctx // ends when the last member has left
-	cancel context.CancelCauseFunc
-	tried  chan struct{} // closed when done is, or before: when the lock was found not to be free at once
-	done   chan struct{} // closed when t or err is set
+// A readQueue is the readers of this process that wait for one lock.
+type readQueue struct {
+	waitq.Queue[toRead] // its mutex guards why
 
-	members queue.Line[*reader] // guarded by entry.mu
-	why     error               // the same: why the lock was not free when the group last tried
-	busy    bool                // tried is closed; belongs to the group's job
-
-	t   *term // each member has a place in it
-	err error
+	c     *table
+	l     *Lock
+	entry *entry
+	why   error // why the lock was not free when the worker last tried; nil: it has not found that out yet
 }
 
-// A reader is a reader that waits in a group.
-type reader struct {
-	wait
+// A reader is a reader in line.
+type reader = waitq.Waiter[toRead]
 
-	group *readerGroup
-	place queue.Place[*reader]
+// A toRead is how a reader wants the lock, and what it gets.
+type toRead struct {
+	Params
+
+	queue *readQueue
+	t     *term // once it is told that it has a place in it
 }
 
-var (
-	errNobody  = errors.New("redlatch: nobody waits any more")
-	rejoinNext = 100 * time.Millisecond // between two questions whether others still wait
-)
+var rejoinNext = 100 * time.Millisecond // between two questions whether others still wait
 
 // acquireRead gets the lock to read for a caller that does not have it already.
 func acquireRead(ctx context.Context, c *table, l *Lock, o Params) (*Hold, error) {
@@ -60,24 +50,17 @@ func acquireRead(ctx context.Context, c *table, l *Lock, o Params) (*Hold, error
 	e := c.get(l)
 	defer e.put()
 	for {
-		t, m := joinOrForm(ctx, &p, e, &o)
+		t, m := joinOrLineUp(ctx, &p, e, &o)
 		joined := t != nil
 		if !joined {
-			if err := m.await(ctx, &p, &o); err != nil {
-				return nil, err
-			}
-			err := m.group.err
-			switch t = m.group.t; {
-			case errors.Is(err, errRejoin) && e.inVain(p.start, p.until):
-				p.noteHolder(e)
-				return nil, p.giveUpError(request.ErrWaitOver)
-			case errors.Is(err, errRejoin), errors.Is(err, request.ErrTooLate) && m.group.o.Lease != o.Lease: // another's lease is too short
-				continue
-			case request.Outlasted(err) && c.Server.Patient(o.Since): // of others
+			switch err := m.Want.queue.await(ctx, m, &p, &o); {
+			case errors.Is(err, errRejoin):
 				continue
 			case err != nil:
-				return nil, err
+				p.noteHolder(e)
+				return nil, p.giveUpError(err)
 			}
+			t = m.Want.t
 		}
 		h, err := t.enterShared(ctx, nil, &o)
 		switch {
@@ -94,14 +77,13 @@ func acquireRead(ctx context.Context, c *table, l *Lock, o Params) (*Hold, error
 	}
 }
 
-// joinOrForm returns a term in which the caller has a place now, or what it is in the
-// group that it is a member of.
-func joinOrForm(ctx context.Context, p *waiter, e *entry, o *Params) (*term, *reader) {
-	c, l, now := p.c, p.lock, time.Now()
+// joinOrLineUp returns a term in which the caller has a place now, or else the caller's place in line.
+func joinOrLineUp(ctx context.Context, p *waiter, e *entry, o *Params) (*term, *reader) {
+	c := p.c
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if t := e.cur; t != nil {
-		if ok, ask := t.admit(now, int(e.writers)); ok {
-			e.mu.Unlock()
+		if ok, ask := t.admit(time.Now(), int(e.writers)); ok {
 			if ask {
 				e.retain()
 				c.Server.Go(func() { askOthers(e, t) })
@@ -109,164 +91,115 @@ func joinOrForm(ctx context.Context, p *waiter, e *entry, o *Params) (*term, *re
 			return t, nil
 		}
 	}
-	g, fresh := (*readerGroup)(nil), e.extra == nil
-	if !fresh {
-		g = e.extra.(*readerGroup)
-	} else {
-		g = &readerGroup{c: c, l: l, entry: e, o: *o, tried: make(chan struct{}), done: make(chan struct{})}
-		g.o.Try, g.o.Until, g.o.scope, g.o.asks, g.o.Member = false, time.Time{}, nil, nil, false // that is one's own
-		g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-		e.extra = g
+	q, _ := e.extra.(*readQueue)
+	if q == nil {
+		q = &readQueue{c: c, l: p.lock, entry: e}
+		q.Start(c.Server, p.lock.allKeys(), q.work)
+		e.extra = q
 	}
-	m := &reader{group: g}
-	if !o.Try {
-		m.wait = p.wait(ctx)
-	}
-	g.members.Push(&m.place, m, o.Try)
-	e.mu.Unlock()
-	if fresh {
-		e.retain() // for the job
-		c.Server.Go(g.run)
+	m := &reader{Wait: p.wait(ctx).Wait, Want: toRead{Params: *o, queue: q}, Once: o.Try}
+	q.Lock()
+	defer q.Unlock()
+	q.JoinLocked(m, e.retain)
+	if m.Once && q.why != nil {
+		q.TellLocked(m, q.why)
 	}
 	return nil, m
 }
 
-// run gets the lock for the group.
-func (g *readerGroup) run() {
-	c := g.c
-	p := waiter{c: c, key: g.l.key, start: time.Now(), refused: func(why error) (waits bool) {
-		g.entry.mu.Lock()
-		g.why = why
-		waits = g.members.Len() > g.members.Tries()
-		g.entry.mu.Unlock()
-		if !g.busy {
-			g.busy = true
-			close(g.tried)
-		}
-		return waits
-	}}
-	var passed *term
-	var err error
-	if !g.entry.gate.TryEnter() {
-		passed, err = p.enter(g.ctx, g.entry, &g.o)
-	}
-	var h *Hold
-	if err == nil && passed != nil {
-		h, err = c.handOff(g.ctx, passed, g.l, &g.o)
-	}
-	if err == nil && h == nil {
-		h, err = c.compete(g.ctx, g.entry, g.l, &g.o, &p)
-	}
-	if err == nil && c.Server.Closed() {
-		h.t.refuse()
-		err = request.ErrClosed
-	}
-	if errors.Is(context.Cause(g.ctx), errRejoin) && err != nil && !c.Server.Closed() {
-		err = errRejoin
-	}
-	g.tell(h, err)
-}
-
-// tell tells the members. h is the hold that the job has got for them; it ends
-// here.
-func (g *readerGroup) tell(h *Hold, err error) {
-	e := g.entry
-	if h == nil {
-		// The entry has been left: it may be another's, unless a member is there.
-		g.leaveEntry()
-		g.err = err
-		g.finished()
-		g.cancel(errNobody)
-		return
-	}
-	e.mu.Lock()
-	if e.extra == g {
-		e.extra = nil
-	}
-	left, seated := h.giveUpTo(g.members.Len()) // before a member can release: the last one to do that releases the lock
-	if seated {
-		g.t = h.t
-	} else {
-		g.err = errRejoin
-	}
-	g.finished()
-	e.mu.Unlock()
-	g.cancel(errNobody)
-	h.t.dropped(left)
-}
-
-// finished says that t or err is set.
-func (g *readerGroup) finished() {
-	close(g.done)
-	if !g.busy {
-		close(g.tried)
-	}
-}
-
-// leaveEntry has newcomers form another group. Members, each of whom has a share
-// of the entry, call it before they leave.
-func (g *readerGroup) leaveEntry() {
-	e := g.entry
-	if g.c.entries.Find(g.l.entry) != e { // its own key may be another's by now
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.extra == g {
-		e.extra = nil
-	}
-}
-
-// await waits until the group has the lock, in a term in which the caller has a place
-// then, or cannot have it. An error is the end of the caller's own waiting.
-func (m *reader) await(ctx context.Context, p *waiter, o *Params) error {
-	g := m.group
-	end := g.done
-	if o.Try {
-		end = g.tried
-	}
+// await waits until the caller has a place in a term, or cannot have it.
+func (q *readQueue) await(ctx context.Context, m *reader, p *waiter, o *Params) error {
 	o.asks.Over()
-	w := p.waiting(g.entry, o)
-	err := request.ErrWaitOver
-	if o.Try || !g.entry.inVain(p.start, p.until) {
-		err = g.await(ctx, p, w, end)
+	w := p.waiting(q.entry, o)
+	w.At, w.Do = p.inquiry.due(ctx, p), func() { p.inquire(q.entry) }
+	if !o.Try && q.entry.inVain(p.start, p.until) {
+		w.Until = p.start // it is over
 	}
-	if err == nil {
-		g.entry.mu.Lock()
-		err = g.why
-		g.entry.mu.Unlock()
-		if err == nil || !o.Try {
-			return nil
-		}
+	err := q.AwaitAs(m, &w, func(why error) error { return why })
+	if err == nil && ctx.Err() != nil { // both
+		m.Want.t.giveBack(true)
+		err = request.ContextError(ctx)
 	}
-	p.noteHolder(g.entry)
-	m.leave()
-	return p.giveUpError(err)
+	return err
 }
 
-// leave takes a member out, who may just have been given a place.
-func (m *reader) leave() {
-	g := m.group
-	e := g.entry
-	e.mu.Lock()
-	select {
-	case <-g.done:
-		e.mu.Unlock()
-		if g.t != nil {
-			g.t.giveBack(true)
+// work gets the lock for those in line until nobody is.
+func (q *readQueue) work() {
+	defer q.entry.put()
+	for first := q.Batch(1); len(first) > 0; first = q.Batch(1) {
+		ctx, o := q.While(first[0]), first[0].Want.Params
+		o.Try, o.Until, o.scope, o.asks, o.Member, o.refused = false, time.Time{}, nil, nil, false, q.refused
+		h, err := q.c.acquireAlone(ctx, q.l, o)
+		q.tell(ctx, h, err, &o)
+	}
+}
+
+// refused notes that the lock is not free, and tells those that only try. It says whether anybody waits.
+func (q *readQueue) refused(why error) (waits bool) {
+	q.Lock()
+	defer q.Unlock()
+	q.why = why
+	for m := range q.Line.All() {
+		if q.Line.Tries() == 0 {
+			break
 		}
-		return
-	default:
+		if m.Once {
+			q.TellLocked(m, why)
+		}
 	}
-	g.members.Remove(&m.place)
-	last := g.members.Len() == 0
-	if last && e.extra == g {
-		e.extra = nil
+	return q.Line.Len() > 0
+}
+
+// tell tells those in line how it went with a lock that was wanted so. h is the hold that was got for them; it ends here.
+func (q *readQueue) tell(ctx context.Context, h *Hold, err error, o *Params) {
+	q.entry.mu.Lock() // or somebody would line up that could join
+	q.Lock()
+	q.why = nil
+	left, seated := others, false
+	if h != nil {
+		if left, seated = h.giveUpTo(q.Line.Len()); !seated { // before a reader can release: the last one to do that releases the lock
+			err = errRejoin
+		}
 	}
-	e.mu.Unlock()
-	if last {
-		g.cancel(errNobody)
+	for m := range q.Line.All() {
+		switch {
+		case seated:
+			m.Want.t = h.t
+		case h == nil && ctx.Err() != nil, // everybody had left: this one has come since
+			errors.Is(err, request.ErrTooLate) && m.Want.Lease != o.Lease, // another's lease is too short
+			request.Outlasted(err) && q.Server.Patient(m.Want.Since):      // of others
+			continue
+		}
+		q.TellLocked(m, err)
 	}
+	q.Unlock()
+	q.entry.mu.Unlock()
+	if h != nil {
+		h.t.dropped(left)
+	}
+}
+
+// saw implements extra. What was seen before a reader came does not count for it.
+func (q *readQueue) saw(now seen) {
+	q.Lock()
+	defer q.Unlock()
+	for m := range q.Line.All() {
+		if !m.Until.IsZero() && m.Until.Before(now.free) && !now.asked.Before(m.Since) {
+			q.TellLocked(m, request.ErrWaitOver)
+		}
+	}
+}
+
+// rejoin implements extra.
+func (q *readQueue) rejoin() {
+	q.Lock()
+	defer q.Unlock()
+	q.TellAllLocked(errRejoin)
+}
+
+// claims implements extra.
+func (q *readQueue) claims(list *claim.List) {
+	q.Claims(list, func(*reader) claim.Claim { return claimOn(q.l, "") })
 }
 
 // askOthers finds out whether others wait, and if so, asks again until they do
@@ -287,37 +220,4 @@ func askOthers(e *entry, t *term) {
 		}
 	}
 	e.readmit()
-}
-
-// await waits until a group is tried, as request.Wait does.
-func (g *readerGroup) await(ctx context.Context, p *waiter, w request.Waiting, tried <-chan struct{}) error {
-	if at := p.inquiry.due(ctx, p); !at.IsZero() {
-		first := w
-		first.Until = at
-		if _, err := request.Wait(ctx, p.c.Server, &first, tried); !errors.Is(err, request.ErrWaitOver) {
-			return err
-		}
-		p.inquire(g.entry)
-	}
-	_, err := request.Wait(ctx, p.c.Server, &w, tried)
-	return err
-}
-
-// inVainLocked says whether one of the members waits less long than the lock stays. All are told to join again: then that one
-// sees it. entry.mu is locked.
-func (g *readerGroup) inVainLocked(s seen) bool {
-	for m := range g.members.All() {
-		if !m.Until.IsZero() && m.Until.Before(s.free) && !s.asked.Before(m.Since) {
-			return true
-		}
-	}
-	return false
-}
-
-// rejoin has the members join again.
-func (g *readerGroup) rejoin() { g.cancel(errRejoin) }
-
-// claims adds the members to a list.
-func (g *readerGroup) claims(list *claim.List) {
-	inLine(&g.members, list, func(m *reader) *wait { return &m.wait })
 }

@@ -61,15 +61,10 @@ func (e *entry) inVain(came, until time.Time) bool {
 func (e *entry) saw(now seen) {
 	e.mu.Lock()
 	e.seen = now
-	g := e.extra
-	vain := g != nil && !now.free.IsZero() && g.inVainLocked(now)
-	if vain {
-		e.extra = nil
+	if e.extra != nil && !now.free.IsZero() {
+		e.extra.saw(now)
 	}
 	e.mu.Unlock()
-	if vain {
-		g.rejoin()
-	}
 	if !now.free.IsZero() {
 		e.gate.Wake()
 	}

@@ -38,12 +38,12 @@ type entry struct {
 	extra extra       // those who wait beside the gate; nil: nobody
 }
 
-// An extra is callers that wait for an entry's lock as one, as readers do. All but rejoin are called
-// under the entry's mutex.
+// An extra is callers that wait for an entry's lock as one, as readers do. It is called under the
+// entry's mutex.
 type extra interface {
-	claims(list *claim.List)    // tells of them
-	inVainLocked(now seen) bool // whether one of them waits less long than the lock stays, which somebody else has now
-	rejoin()                    // has them look at the current term again
+	claims(list *claim.List) // tells of them
+	saw(now seen)            // sends those away who wait less long than the lock stays, which somebody else has now
+	rejoin()                 // has them look at the current term again
 }
 
 // A table is a client's entries.

@@ -165,7 +165,10 @@ type ahead struct {
 
 // newWaiter begins the waiting of a caller, unless that is a part of a longer one.
 func (c *table) newWaiter(l *Lock, o *Params) waiter {
-	p := waiter{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}}
+	p := waiter{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}, refused: o.refused}
+	if o.refused != nil {
+		p.lock = nil
+	}
 	if o.Since.IsZero() {
 		o.Since = p.start
 	}

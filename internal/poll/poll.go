@@ -86,13 +86,13 @@ func (p *poll) work() {
 	defer p.put()
 	srv := p.ps.server
 	for {
-		batch, nobody := p.Batch(math.MaxInt)
+		batch := p.Batch(math.MaxInt)
 		if len(batch) == 0 {
 			return
 		}
-		q := batch[0].Want
-		call := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: nobody, Refusals: &p.Refusals}
-		reply, err := call.Run(context.WithoutCancel(batch[0].Ctx))
+		q, ctx := batch[0].Want, p.While(batch[0])
+		call := request.Call{Server: srv, Script: q.Script, Keys: q.Keys, Args: q.Args, Lease: srv.Length, Stop: ctx.Done(), Refusals: &p.Refusals}
+		reply, err := call.Run(context.WithoutCancel(ctx))
 		over := false
 		switch {
 		case err == nil:

@@ -218,7 +218,7 @@ func (q *rateQueue) tooMany(n, rate int) error {
 func (q *rateQueue) serve() {
 	defer q.put()
 	for {
-		first, _ := q.Batch(mostAsked)
+		first := q.Batch(mostAsked)
 		if len(first) == 0 {
 			return
 		}

@@ -145,6 +145,8 @@ type Waiting struct {
 	Until time.Time // until when it waits; zero: for as long as its context lasts
 	Stop  <-chan struct{}
 	Held  interface{ Held() bool } // says whether somebody of this process has it: then it needs no answer; may be nil
+	At    time.Time                // when Do is called, once; zero: never
+	Do    func()
 }
 
 // Look is Server.Look for that caller.
@@ -174,14 +176,20 @@ func Wait[T any](ctx context.Context, s *Server, w *Waiting, done <-chan T) (v T
 		if !w.Until.IsZero() && !now.Before(w.Until) {
 			return v, ErrWaitOver
 		}
+		if !w.At.IsZero() && !now.Before(w.At) {
+			w.At = time.Time{}
+			w.Do()
+		}
 		if !now.Before(look) {
 			if look, err = w.Look(s, now); err != nil {
 				return v, err
 			}
 		}
 		next := look
-		if !w.Until.IsZero() && w.Until.Before(next) {
-			next = w.Until
+		for _, at := range [...]time.Time{w.Until, w.At} {
+			if !at.IsZero() && at.Before(next) {
+				next = at
+			}
 		}
 		t.Reset(next.Sub(now))
 		select {

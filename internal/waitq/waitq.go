@@ -9,6 +9,7 @@
 package waitq
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ type Queue[T any] struct {
 	work    func() // asks for as long as Batch returns somebody
 	working bool
 	wake    chan struct{} // one slot: to ask now is worth it
-	nobody  chan struct{} // closed when the line is empty; nil: it is, or nobody is asked for
+	nobody  func()        // called when the line is empty; nil: nothing is to be ended then
 }
 
 // Start makes the queue ready. work runs in the background, while there is anybody
@@ -90,9 +91,14 @@ func (q *Queue[T]) EndLocked() { q.working = false }
 // Await waits until w is told, or leaves by itself. Then left is called with why,
 // under the mutex, and Await returns what that returns.
 func (q *Queue[T]) Await(w *Waiter[T], left func(why error) error) error {
-	told, err := request.Wait(w.Ctx, q.Server, &request.Waiting{
+	return q.AwaitAs(w, &request.Waiting{
 		Key: q.Keys[0], Asks: &q.Refusals, Since: w.Since, Until: w.Until, Stop: q.Server.Done,
-	}, w.told)
+	}, left)
+}
+
+// AwaitAs is Await for a caller that waits for the worker in a way of its own.
+func (q *Queue[T]) AwaitAs(w *Waiter[T], how *request.Waiting, left func(why error) error) error {
+	told, err := request.Wait(w.Ctx, q.Server, how, w.told)
 	if err == nil {
 		return told
 	}
@@ -113,7 +119,7 @@ func (q *Queue[T]) removeLocked(w *Waiter[T]) {
 	q.Line.Remove(&w.place)
 	w.Gone = true
 	if q.nobody != nil && q.Line.Len() == 0 {
-		close(q.nobody)
+		q.nobody()
 		q.nobody = nil
 	}
 }
@@ -135,23 +141,31 @@ func (q *Queue[T]) TellAllLocked(err error) {
 	}
 }
 
-// Batch returns the first ones in line, so many at most, and a channel that is
-// closed when everybody has left. With none the worker is no longer working, and
-// returns.
-func (q *Queue[T]) Batch(most int) (batch []*Waiter[T], nobody <-chan struct{}) {
+// Batch returns the first ones in line, so many at most. With none the worker is
+// no longer working, and returns.
+func (q *Queue[T]) Batch(most int) []*Waiter[T] {
 	q.Lock()
 	defer q.Unlock()
 	if q.Server.Closed() {
 		q.TellAllLocked(request.ErrClosed)
 	}
-	batch = q.BatchLocked(func(*Waiter[T]) bool { most--; return most >= 0 })
-	switch {
-	case len(batch) == 0:
+	batch := q.BatchLocked(func(*Waiter[T]) bool { most--; return most >= 0 })
+	if len(batch) == 0 {
 		q.EndLocked()
-	case q.nobody == nil:
-		q.nobody = make(chan struct{})
 	}
-	return batch, q.nobody
+	return batch
+}
+
+// While returns a context with the values of w's, which ends when nobody is in
+// line. The one that While returned before it does not end any more.
+func (q *Queue[T]) While(w *Waiter[T]) context.Context {
+	ctx, end := context.WithCancel(context.WithoutCancel(w.Ctx))
+	q.Lock()
+	defer q.Unlock()
+	if q.nobody = end; q.Line.Len() == 0 {
+		end()
+	}
+	return ctx
 }
 
 // BatchLocked returns the first ones in line, up to the first that does not fit. A
