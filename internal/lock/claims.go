@@ -39,14 +39,14 @@ func claimOn(l *Lock, owner string) claim.Claim {
 	return claim.Claim{Name: l.key, Kind: l.what(), Mode: l.kind.mode, Owner: owner}
 }
 
-// An takingWait is the wait of whoever is takingWait a gate and has to wait there, to take a term.
+// A takingWait is the wait of a caller that is inside a gate, and has to wait there, to take a term.
 type takingWait struct {
 	wait
 
 	t *term
 }
 
-// publish lets those see who ask that the caller, which is inside the gate, has to wait to take t.
+// publish makes the caller, which is inside the gate, visible to Claims while it has to wait to take t.
 func (p *waiter) publish(ctx context.Context, e *entry, t *term) {
 	if p.lock == nil || (p.shown != nil && p.shown.t == t) {
 		return
@@ -57,7 +57,7 @@ func (p *waiter) publish(ctx context.Context, e *entry, t *term) {
 	e.waits = p.shown
 }
 
-// retract is the end of shows. The entry may be another's meanwhile.
+// retract is the end of publish. The entry may be another's meanwhile.
 func (e *entry) retract(w *takingWait) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -72,14 +72,14 @@ type unplaced struct {
 	line queue.Line[*unplacedWait]
 }
 
-// A unplacedWait caller is one of them.
+// An unplacedWait is the wait of one of them.
 type unplacedWait struct {
 	wait
 
 	place queue.Place[*unplacedWait]
 }
 
-// publish lets those see who ask that somebody waits, until over is called.
+// publish makes a wait visible to Claims, until over is called.
 func (a *unplaced) publish(w wait) (over func()) {
 	x := &unplacedWait{wait: w}
 	a.mu.Lock()
@@ -92,9 +92,9 @@ func (a *unplaced) publish(w wait) (over func()) {
 	}
 }
 
-// Shows lets those see who ask that a caller has waited for the lock since then, until over is
+// Publish makes a caller that has waited for the lock since then visible to Claims, until over is
 // called. It is for callers that want several locks, and wait for none of them now.
-func (c *table) Shows(ctx context.Context, l *Lock, since time.Time, o *Params) (over func()) {
+func (c *table) Publish(ctx context.Context, l *Lock, since time.Time, o *Params) (over func()) {
 	return c.unplaced.publish(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
 }
 
@@ -109,8 +109,8 @@ func (c *table) Claims(yield claim.Yield) {
 			return
 		}
 	}
-	for _, l := range c.lines.All() {
-		if !queued(&l.gate, &list, yield) {
+	for _, local := range c.localQueues.All() {
+		if !queued(&local.gate, &list, yield) {
 			return
 		}
 	}

@@ -34,10 +34,6 @@ func (c *queuers) start(ls *table) {
 	ls.quit, ls.atClose = c.leaveQueue, c.closeSpares
 }
 
-// localQueuePause bounds how long a caller waits at the local queue: the order is
-// worth that much.
-const localQueuePause = time.Second
-
 // A spare is an entry that nobody has yet, and that listens to its channel already. A
 // caller that lines up with it asks once. Any other has to ask again when the server
 // confirms its subscription: before that, the lock may have been given to it unheard. So
@@ -141,8 +137,8 @@ func (c *queuers) closeSpares() {
 // enterLocal waits until the callers before this one have their places. through lets
 // the next one in, and may be called more than once.
 func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, o *Params) (through func(), err error) {
-	e := c.lines.Get(l.key, func() *line { return &line{} })
-	in, err := pass(ctx, p, e, o)
+	local := c.localQueues.Get(l.key, func() *localQueue { return &localQueue{} })
+	in, err := local.enter(ctx, p, o)
 	done := false // through is called by one goroutine only
 	through = func() {
 		if done {
@@ -150,36 +146,14 @@ func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, o *Params)
 		}
 		done = true
 		if in {
-			e.gate.Exit()
+			local.gate.Exit()
 		}
-		c.lines.Put(l.key, e, nil)
+		c.localQueues.Put(l.key, local, nil)
 	}
 	if err != nil {
 		through()
 	}
 	return through, err
-}
-
-// pass waits at the local queue, and says whether the caller is inside. One that
-// does not wait for the lock does not wait there either: somebody is about to
-// take the lock, or to line up for it.
-func pass(ctx context.Context, p *waiter, e *line, o *Params) (in bool, err error) {
-	if o.Try {
-		if e.gate.TryEnter() {
-			return true, nil
-		}
-		return false, request.ErrWaitOver
-	}
-	brief := *p
-	brief.order = time.Now().Add(localQueuePause)
-	if !p.until.IsZero() && p.until.Before(brief.order) {
-		brief.order = p.until
-	}
-	_, in, err = brief.lineUp(ctx, &e.gate, nil, nil, func(time.Duration) {})
-	if err == request.ErrWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped
-		err = nil
-	}
-	return in, err
 }
 
 // A leaver is an owner id that leaves a fair lock's queue, or gives back the lock that

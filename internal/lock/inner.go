@@ -49,9 +49,9 @@ func (p *waiter) amongSiblings(ctx context.Context, outer *Hold, o *Params) erro
 		return p.giveUpError(request.ErrWaitOver)
 	}
 	o.asks.Over()
-	_, in, err := p.lineUp(ctx, g, outer.End().Done(), nil, func(waited time.Duration) {
+	_, in, err := p.lineUp(ctx, g, &turn{until: p.until, over: outer.End().Done(), slow: func(waited time.Duration) {
 		p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, outer.t.site())
-	})
+	}})
 	if err == nil {
 		return nil
 	}

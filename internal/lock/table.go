@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -50,22 +51,46 @@ type extra interface {
 type table struct {
 	*env
 
-	entries  queue.Registry[entryKey, *entry]
-	queues   queue.Registry[entryKey, *entry] // those of a Queue
-	own      queue.Registry[string, *entry]   // those of one waiter each, by its owner id
-	spaces   []string                         // of all kinds
-	unplaced unplaced                         // those who wait in no entry and in no line
-	lines    queue.Registry[string, *line]    // by lock name
-	atClose  func()                           // ends what else listens
-	pool     sync.Pool                        // of entries, which come and go with every uncontended acquisition
-	tickets  sync.Pool                        // of *ticket
+	entries     queue.Registry[entryKey, *entry]
+	queues      queue.Registry[entryKey, *entry]    // those of a Queue
+	own         queue.Registry[string, *entry]      // those of one waiter each, by its owner id
+	spaces      []string                            // of all kinds
+	unplaced    unplaced                            // those who wait in no entry and in no line
+	localQueues queue.Registry[string, *localQueue] // by lock name
+	atClose     func()                              // ends what else listens
+	pool        sync.Pool                           // of entries, which come and go with every uncontended acquisition
+	tickets     sync.Pool                           // of *ticket
 }
 
-// A line is where callers line up that will have an entry each.
-type line struct {
+// A localQueue is where callers line up that will have an entry each.
+type localQueue struct {
 	queue.Users
 
 	gate gate.Gate[*term] // nothing is passed
+}
+
+// localQueuePause bounds how long a caller waits at the local queue: the order is
+// worth that much.
+const localQueuePause = time.Second
+
+// enter waits for the caller's turn, and says whether it is inside. A Try fails at once if the queue is not empty: somebody is
+// about to take the lock, or to line up for it.
+func (local *localQueue) enter(ctx context.Context, p *waiter, o *Params) (in bool, err error) {
+	if o.Try {
+		if local.gate.TryEnter() {
+			return true, nil
+		}
+		return false, request.ErrWaitOver
+	}
+	end := time.Now().Add(localQueuePause)
+	if !p.until.IsZero() && p.until.Before(end) {
+		end = p.until
+	}
+	_, in, err = p.lineUp(ctx, &local.gate, &turn{until: end})
+	if err == request.ErrWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped
+		err = nil
+	}
+	return in, err
 }
 
 // get returns the entry for a lock; its put gives it back.
@@ -101,8 +126,8 @@ func (c *table) wake() {
 	for _, e := range c.all() {
 		e.gate.Wake()
 	}
-	for _, l := range c.lines.All() {
-		l.gate.Wake()
+	for _, local := range c.localQueues.All() {
+		local.gate.Wake()
 	}
 }
 

@@ -136,7 +136,6 @@ type waiter struct {
 	c     *table
 	start time.Time // since when,
 	until time.Time // and until when; zero: as long as its context lasts
-	order time.Time // until when it waits in a line that is for the order only; zero: in any other
 
 	key   string // of the lock
 	seen         // who had it when the caller last saw it
@@ -208,11 +207,11 @@ func (p *waiter) enter(ctx context.Context, e *entry, o *Params) (*term, error) 
 		o.asks.Over()
 		w := p.waiting(e, o)
 		p.ahead.entry = e
-		passed, in, err = p.lineUp(ctx, &e.gate, nil, &w, func(waited time.Duration) {
+		passed, in, err = p.lineUp(ctx, &e.gate, &turn{until: p.until, before: &w, slow: func(waited time.Duration) {
 			if t := e.current(); t != nil {
 				p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, t.site())
 			}
-		})
+		}})
 	}
 	if err == nil {
 		if passed == nil {
@@ -268,10 +267,17 @@ func (p *waiter) waiting(e *entry, o *Params) request.Waiting {
 	return w
 }
 
-// lineUp waits at a gate, until over is closed, or the server does not answer those that are before the caller, if these
-// are not nil. It returns what the caller was let in with. If it fails, in says whether the caller is inside nevertheless:
-// it was let in while it gave up.
-func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) (passed *term, in bool, err error) {
+// A turn is how a caller waits at a gate for its own.
+type turn struct {
+	until  time.Time           // zero: as long as its context lasts
+	over   <-chan struct{}     // closed when there will be none: a hold has ended, or only its context, with the client; may be nil
+	before *request.Waiting    // how it waits for the answers that those before it are owed; nil: they may owe one for ever
+	slow   func(time.Duration) // called once after Options.SlowWait; may be nil
+}
+
+// lineUp waits at a gate. It returns what the caller was let in with. If it fails, in says whether the caller is inside
+// nevertheless: it was let in while it gave up.
+func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], turn *turn) (passed *term, in bool, err error) {
 	w, ok := p.c.tickets.Get().(*ticket)
 	if !ok {
 		w = &ticket{Ticket: gate.NewTicket[*term]()}
@@ -280,7 +286,7 @@ func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], over <-chan st
 	w.wait = p.wait(ctx)
 	if in = g.Enter(w.Ticket); !in {
 		p.notNow(request.ErrWaitOver)
-		err = p.await(ctx, w, over, before, slow)
+		err = p.await(ctx, w, turn)
 		if in = err == nil || !g.Cancel(w.Ticket); in {
 			passed = w.Take()
 		}
@@ -324,36 +330,35 @@ func (w *ticket) wakeAt(at, now time.Time) {
 	}
 }
 
-// await waits until w is let in. slow is called once after Options.SlowWait. Close wakes
-// who waits at the gate of an entry, which over is nil for: a channel that all listen to
-// costs every hand-off time.
-func (p *waiter) await(ctx context.Context, w *ticket, over <-chan struct{}, before *request.Waiting, slow func(time.Duration)) error {
-	warn, until := p.c.SlowWait, p.until
-	if !p.order.IsZero() {
-		until = p.order
+// await waits until w is let in. Close wakes who waits at the gate of an entry, whose turn has no over: a channel that all
+// listen to costs every hand-off time.
+func (p *waiter) await(ctx context.Context, w *ticket, turn *turn) error {
+	warn := p.c.SlowWait
+	if turn.slow == nil {
+		warn = 0
 	}
 	var closed <-chan struct{}
-	if over != nil {
+	if turn.over != nil {
 		closed = p.c.Server.Done
 	}
 	var look time.Time
-	if before != nil {
-		look = before.Since.Add(p.c.Server.Outage)
+	if turn.before != nil {
+		look = turn.before.Since.Add(p.c.Server.Outage)
 	}
 	for now := p.start; ; now = time.Now() {
 		switch waited := now.Sub(p.start); {
 		case p.c.Server.Closed():
 			return request.ErrClosed
-		case p.waitOver(until, now):
+		case p.waitOver(turn.until, now):
 			return request.ErrWaitOver
 		case warn > 0 && waited >= warn:
 			warn = 0
-			slow(waited)
+			turn.slow(waited)
 		}
-		if before != nil {
+		if turn.before != nil {
 			if !now.Before(look) {
 				var err error
-				if look, err = before.Look(p.c.Server, now); err != nil {
+				if look, err = turn.before.Look(p.c.Server, now); err != nil {
 					return err
 				}
 			}
@@ -363,8 +368,8 @@ func (p *waiter) await(ctx context.Context, w *ticket, over <-chan struct{}, bef
 			w.wakeAt(p.start.Add(warn), now)
 		}
 		p.rings(ctx, w, now)
-		if !until.IsZero() {
-			w.wakeAt(until, now)
+		if !turn.until.IsZero() {
+			w.wakeAt(turn.until, now)
 		}
 		select {
 		case <-w.Woken():
@@ -374,7 +379,7 @@ func (p *waiter) await(ctx context.Context, w *ticket, over <-chan struct{}, bef
 		case <-ctx.Done():
 			return request.ContextError(ctx)
 		case <-closed:
-		case <-over: // of a hold, or only of its context, with the client
+		case <-turn.over:
 			if p.c.Server.Closed() {
 				return request.ErrClosed
 			}

@@ -169,7 +169,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 			if !errors.As(err, &busy) || busy.Owner == "" {
 				q.slow++ // of two servers that both need longer one would always be too late
 			}
-			over := missing.Client().Shows(ctx, &missing.Lock, q.want.Since, q.want)
+			over := missing.Client().Publish(ctx, &missing.Lock, q.want.Since, q.want)
 			err := q.rest(ctx, round, missing, busy, 0)
 			if over(); err != nil {
 				return nil, err
@@ -185,7 +185,7 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 func (q *acquisition) publish(ctx context.Context) (over func()) {
 	each := make([]func(), len(q.m.locks))
 	for i, l := range q.m.locks {
-		each[i] = l.Client().Shows(ctx, &l.Lock, q.want.Since, q.want)
+		each[i] = l.Client().Publish(ctx, &l.Lock, q.want.Since, q.want)
 	}
 	return func() {
 		for _, f := range each {
