@@ -11,6 +11,9 @@ import (
 // alike are the names of receivers that several types of a package share, with
 // what these have in common.
 var alike = map[string]string{
+	"internal/lock.c":    "each is a part of what a client has",
+	"internal/lock.e":    "an entry is one also if it is that of one waiter",
+	"internal/lock.t":    "each is a part of a term",
 	"internal/permit.q":  "both are the queue of a semaphore",
 	"internal/permit.qs": "both are a client's queues",
 	"internal/permit.s":  "both are a semaphore",
@@ -20,8 +23,7 @@ var alike = map[string]string{
 }
 
 // Whoever has read what a name stands for in one file of a package need not ask
-// again in the next. An error is e in each package. The
-// letters of internal/lock are not of this rule yet.
+// again in the next. An error is e in each package.
 func TestAReceiversNameIsOneType(t *testing.T) {
 	got := map[string]map[string]bool{} // types, by package and name
 	for _, src := range sources(t) {
@@ -31,7 +33,7 @@ func TestAReceiversNameIsOneType(t *testing.T) {
 				continue
 			}
 			of := receiver(f.Recv.List[0].Type)
-			if strings.HasSuffix(of, "Error") || src.dir == "internal/lock" {
+			if strings.HasSuffix(of, "Error") {
 				continue
 			}
 			name := src.dir + "." + f.Recv.List[0].Names[0].Name

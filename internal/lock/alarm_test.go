@@ -12,12 +12,12 @@ import (
 // rang, and must not take it for one that is still to ring.
 func TestAnAlarmThatHasRungIsSetAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &ticket{Ticket: gate.NewTicket[*term]()}
+		tk := &ticket{Ticket: gate.NewTicket[*term]()}
 		start := time.Now()
 		woken := func(at time.Duration) {
 			t.Helper()
 			select {
-			case <-w.Woken():
+			case <-tk.Woken():
 				if now := time.Since(start); now != at {
 					t.Errorf("woken after %v, want %v", now, at)
 				}
@@ -25,11 +25,11 @@ func TestAnAlarmThatHasRungIsSetAgain(t *testing.T) {
 				t.Fatal("not woken")
 			}
 		}
-		w.wakeAt(start.Add(time.Millisecond), start)
+		tk.wakeAt(start.Add(time.Millisecond), start)
 		woken(time.Millisecond)
-		w.wakeAt(start.Add(time.Hour), start) // no later than longestAlarm
-		w.wakeAt(start.Add(time.Second), start)
-		w.wakeAt(start.Add(time.Minute), start) // the earlier one is enough
+		tk.wakeAt(start.Add(time.Hour), start) // no later than longestAlarm
+		tk.wakeAt(start.Add(time.Second), start)
+		tk.wakeAt(start.Add(time.Minute), start) // the earlier one is enough
 		woken(time.Millisecond + time.Second)
 	})
 }

@@ -15,35 +15,35 @@ import (
 var errNotByOwner = invalid.Errorf("redlatch: a lock that others share, and several locks as one, are extended and released by their holds only")
 
 // ReleaseOwner releases the lock if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
-func (l *Spec) ReleaseOwner(ctx context.Context, owner string) error {
-	if err := l.byOwner(owner); err != nil {
+func (lock *Spec) ReleaseOwner(ctx context.Context, owner string) error {
+	if err := lock.byOwner(owner); err != nil {
 		return err
 	}
-	return l.releaseOwner(ctx, owner)
+	return lock.releaseOwner(ctx, owner)
 }
 
 // ExtendOwner raises the lease of the lock to d if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
-func (l *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) error {
-	if err := l.byOwner(owner); err != nil {
+func (lock *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) error {
+	if err := lock.byOwner(owner); err != nil {
 		return err
 	}
 	if wire.Kept(owner) { // nobody is
-		return notHeldBy(owner, &l.Lock, false, nil)
+		return notHeldBy(owner, &lock.Lock, false, nil)
 	}
-	return l.extendOwner(ctx, owner, d)
+	return lock.extendOwner(ctx, owner, d)
 }
 
 // byOwner says what is wrong with a request that names that owner.
-func (l *Spec) byOwner(owner string) error {
+func (lock *Spec) byOwner(owner string) error {
 	switch client := wireClient(owner); {
-	case l.kind.renew != lua.LockRenew:
+	case lock.kind.renew != lua.LockRenew:
 		return errNotByOwner
 	case client == "":
 		return invalid.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
-	case client == l.c.ID && wire.Kept(owner): // which any client releases
-	case client == l.c.ID && l.c.lapsed.released(owner):
-		return notHeldBy(owner, &l.Lock, false, nil)
-	case client == l.c.ID && l.locks.keeps(l.key, owner):
+	case client == lock.c.ID && wire.Kept(owner): // which any client releases
+	case client == lock.c.ID && lock.c.lapsed.released(owner):
+		return notHeldBy(owner, &lock.Lock, false, nil)
+	case client == lock.c.ID && lock.locks.keeps(lock.key, owner):
 		return invalid.Errorf("redlatch: %s is an owner of this very client, and was not detached; use its Hold", owner)
 	}
 	return nil

@@ -80,22 +80,22 @@ type unplacedWait struct {
 }
 
 // publish makes a wait visible to Claims, until over is called.
-func (a *unplaced) publish(w wait) (over func()) {
+func (u *unplaced) publish(w wait) (over func()) {
 	x := &unplacedWait{wait: w}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.line.Push(&x.place, x, false)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.line.Push(&x.place, x, false)
 	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.line.Remove(&x.place)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.line.Remove(&x.place)
 	}
 }
 
 // Publish makes a caller that has waited for the lock since then visible to Claims, until over is
 // called. It is for callers that want several locks, and wait for none of them now.
-func (c *table) Publish(ctx context.Context, l *Lock, since time.Time, o *Params) (over func()) {
-	return c.unplaced.publish(wait{claim.Wait{Ctx: ctx, Since: since, Until: o.Until, Site: o.At}, l})
+func (c *table) Publish(ctx context.Context, l *Lock, since time.Time, want *Params) (over func()) {
+	return c.unplaced.publish(wait{claim.Wait{Ctx: ctx, Since: since, Until: want.Until, Site: want.At}, l})
 }
 
 // Claims tells what callers of this client hold and wait for: each thing as it is when it is
@@ -114,17 +114,17 @@ func (c *table) Claims(yield claim.Yield) {
 			return
 		}
 	}
-	a := &c.unplaced
-	a.mu.Lock()
-	others := a.line.Len()
-	for x := range a.line.All() {
+	u := &c.unplaced
+	u.mu.Lock()
+	others := u.line.Len()
+	for x := range u.line.All() {
 		others--
 		if !x.wait.add(&list, "") {
 			break
 		}
 	}
 	list.Others(others)
-	a.mu.Unlock()
+	u.mu.Unlock()
 	list.Tell(yield)
 }
 
@@ -160,8 +160,8 @@ func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 // queued tells of those who are queued at a gate.
 func queued(g *gate.Gate[*term], list *claim.List, yield claim.Yield) (more bool) {
 	others := g.Look(func(who any) bool {
-		w, ok := who.(*ticket)
-		return !ok || w.wait.add(list, "")
+		tk, ok := who.(*ticket)
+		return !ok || tk.wait.add(list, "")
 	})
 	list.Others(others)
 	return list.Tell(yield)

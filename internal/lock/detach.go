@@ -92,16 +92,16 @@ func (t *nest) releaseApart(ctx context.Context) error {
 
 // releaseOwner is ReleaseOwner for an owner that may be.
 func (l *Lock) releaseOwner(ctx context.Context, owner string) error {
-	o := l.releasing(owner)
-	reply, err := o.Run(ctx)
-	return notHeldBy(owner, l, reply.Int > 0 || o.Unknown, err)
+	call := l.releasing(owner)
+	reply, err := call.Run(ctx)
+	return notHeldBy(owner, l, reply.Int > 0 || call.Unknown, err)
 }
 
 // extendOwner is ExtendOwner for an owner that may be.
 func (l *Lock) extendOwner(ctx context.Context, owner string, d time.Duration) error {
-	o := l.c.Server.Question(lua.LockRenew, []string{l.key})
-	o.Args, o.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
-	reply, err := o.Run(ctx)
+	call := l.c.Server.Question(lua.LockRenew, []string{l.key})
+	call.Args, call.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
+	reply, err := call.Run(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -109,10 +109,10 @@ func (l *Lock) extendOwner(ctx context.Context, owner string, d time.Duration) e
 		return request.Unexpected(reply, lua.LockRenew)
 	}
 	if text := reply.List[0].Str; text != "" {
-		return o.Raised(ctx, text)
+		return call.Raised(ctx, text)
 	}
 	is := reply.List[0].Int == 1
-	return notHeldBy(owner, l, is, o.Doubt(is))
+	return notHeldBy(owner, l, is, call.Doubt(is))
 }
 
 // notHeldBy returns holdctx.ErrNotHeld for a lock that turns out not to be that owner's.

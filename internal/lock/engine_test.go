@@ -82,21 +82,21 @@ var specs = map[string]func(c *Locks) Spec{
 }
 
 // each runs f with a lock of each kind, in a world of its own.
-func each(t *testing.T, f func(t *testing.T, l *Spec, p *puppet.Puppet)) {
+func each(t *testing.T, f func(t *testing.T, lock *Spec, p *puppet.Puppet)) {
 	t.Helper()
 	for name, spec := range specs {
 		t.Run(name, func(t *testing.T) {
 			world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
-				l := spec(c)
-				f(t, &l, p)
+				lock := spec(c)
+				f(t, &lock, p)
 			})
 		})
 	}
 }
 
-func acquire(ctx context.Context, t *testing.T, l *Spec, o Params) *Hold {
+func acquire(ctx context.Context, t *testing.T, lock *Spec, want Params) *Hold {
 	t.Helper()
-	h, err := l.Enter(ctx, o)
+	h, err := lock.Enter(ctx, want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +104,9 @@ func acquire(ctx context.Context, t *testing.T, l *Spec, o Params) *Hold {
 }
 
 // enter is acquire for goroutines other than the test's: on failure it says so, and returns nil, which release skips.
-func enter(ctx context.Context, t *testing.T, l *Spec, o Params) *Hold {
+func enter(ctx context.Context, t *testing.T, lock *Spec, want Params) *Hold {
 	t.Helper()
-	h, err := l.Enter(ctx, o)
+	h, err := lock.Enter(ctx, want)
 	if err != nil {
 		t.Error(err)
 		return nil
@@ -129,11 +129,11 @@ func release(t *testing.T, holds ...*Hold) {
 func under(h *Hold) context.Context { return holdctx.New(h.End(), h, nil) }
 
 func TestANestIsOneOwnerAndItsLastReleaseFreesTheLock(t *testing.T) {
-	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
-		h := acquire(t.Context(), t, l, Params{})
-		inner := acquire(under(h), t, l, Params{})
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
+		h := acquire(t.Context(), t, lock, Params{})
+		inner := acquire(under(h), t, lock, Params{})
 		if _, reentered, _ := inner.Acquired(); !reentered || inner.ID() != h.ID() {
-			t.Errorf("%s nests as %s in %s", l.Name(), inner.ID(), h.ID())
+			t.Errorf("%s nests as %s in %s", lock.Name(), inner.ID(), h.ID())
 		}
 		release(t, inner)
 		if got := p.Owners("x"); len(got) != 1 || got[0] != h.ID() || h.Err() != nil {
@@ -151,17 +151,17 @@ func TestANestIsOneOwnerAndItsLastReleaseFreesTheLock(t *testing.T) {
 
 // However callers ask, no two of them have the lock at a time, unless both read; those do read together.
 func TestCallersOfOneProcessTakeTurns(t *testing.T) {
-	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		var inside, most, had atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 24 {
-			o := []Params{{}, {}, {Until: time.Now().Add(time.Hour)}, {Member: true}}[i%4]
-			each := *l
+			want := []Params{{}, {}, {Until: time.Now().Add(time.Hour)}, {Member: true}}[i%4]
+			each := *lock
 			if i%3 == 2 { // not passed on as it is
 				each.Want(Wish{Lease: time.Minute, HasLease: true}, nil)
 			}
 			wg.Go(func() {
-				h := enter(t.Context(), t, &each, o)
+				h := enter(t.Context(), t, &each, want)
 				if h == nil {
 					return
 				}
@@ -176,22 +176,22 @@ func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if had.Load() != 24 || l.Exclusive() != (most.Load() == 1) {
+		if had.Load() != 24 || lock.Exclusive() != (most.Load() == 1) {
 			t.Errorf("%d had the lock, %d at a time", had.Load(), most.Load())
 		}
 	})
 }
 
 func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
-	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		p.Give("x", puppet.Stranger)
 		start := time.Now()
 		var busy fact.Busy
-		if _, err := l.Enter(t.Context(), Params{Try: true}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger || time.Since(start) > time.Second {
+		if _, err := lock.Enter(t.Context(), Params{Try: true}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger || time.Since(start) > time.Second {
 			t.Errorf("a try after %v: %v, %+v", time.Since(start), err, busy)
 		}
 		start = time.Now()
-		if _, err := l.Enter(t.Context(), Params{Until: start.Add(5 * time.Second)}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger {
+		if _, err := lock.Enter(t.Context(), Params{Until: start.Add(5 * time.Second)}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger {
 			t.Errorf("a wait: %v, %+v", err, busy)
 		}
 		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {
@@ -199,20 +199,20 @@ func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(3*time.Second, func() { cancel(errors.New("enough")) })
-		if _, err := l.Enter(ctx, Params{}); !errors.As(err, &busy) || !errors.Is(err, context.Canceled) || busy.Owner != puppet.Stranger {
+		if _, err := lock.Enter(ctx, Params{}); !errors.As(err, &busy) || !errors.Is(err, context.Canceled) || busy.Owner != puppet.Stranger {
 			t.Errorf("the end of a context: %v, %+v", err, busy)
 		}
 		time.AfterFunc(7*time.Second, func() { p.Give("x") })
-		release(t, acquire(t.Context(), t, l, Params{}))
+		release(t, acquire(t.Context(), t, lock, Params{}))
 	})
 }
 
 // The contexts of a nest end by the clock, with the reason as their cause, and the lock is free when its holders have
 // said that they have stopped.
 func TestALossEndsTheWholeNestInTime(t *testing.T) {
-	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
-		h := acquire(t.Context(), t, l, Params{})
-		inner := acquire(under(h), t, l, Params{})
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
+		h := acquire(t.Context(), t, lock, Params{})
+		inner := acquire(under(h), t, lock, Params{})
 		lost := make(chan time.Time, 1)
 		context.AfterFunc(h.End(), func() { lost <- time.Now() })
 		time.Sleep(2 * watchdog) // renewed meanwhile
@@ -237,15 +237,15 @@ func TestALossEndsTheWholeNestInTime(t *testing.T) {
 		if got := p.Owners("x"); len(got) != 0 {
 			t.Errorf("%v have the lock although all its holders have stopped", got)
 		}
-		release(t, acquire(t.Context(), t, l, Params{}))
+		release(t, acquire(t.Context(), t, lock, Params{}))
 	})
 }
 
 // A stranger has the lock although a hold of it lives, as after a loss of data. The next renewal is told so, which ends the
 // hold, and no request of it takes the lock from the stranger.
 func TestAHoldEndsWhenAStrangerHasTheLock(t *testing.T) {
-	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
-		h := acquire(t.Context(), t, l, Params{})
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
+		h := acquire(t.Context(), t, lock, Params{})
 		lost := make(chan time.Time, 1)
 		context.AfterFunc(h.End(), func() { lost <- time.Now() })
 		time.Sleep(watchdog) // renewed meanwhile
@@ -273,21 +273,21 @@ func TestAHoldEndsWhenAStrangerHasTheLock(t *testing.T) {
 			t.Errorf("%v have the lock that a stranger has", got)
 		}
 		p.Give("x")
-		release(t, acquire(t.Context(), t, l, Params{}))
+		release(t, acquire(t.Context(), t, lock, Params{}))
 	})
 }
 
 func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
-	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
-		h := acquire(t.Context(), t, l, Params{})
-		c := l.Client()
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
+		h := acquire(t.Context(), t, lock, Params{})
+		c := lock.Client()
 		if has, _ := c.Has("x", h.ID()); !has || c.Revoke("x", puppet.Stranger) || !c.Revoke("x", h.ID()) {
 			t.Error("the client does not know its hold")
 		}
 		if !errors.Is(h.Err(), holdctx.ErrLost) || h.End().Err() == nil {
 			t.Errorf("a revoked hold: %v", h.Err())
 		}
-		next := acquire(t.Context(), t, l, Params{})
+		next := acquire(t.Context(), t, lock, Params{})
 		if next.ID() == h.ID() {
 			t.Error("the next caller has the id of the revoked hold")
 		}
@@ -296,20 +296,20 @@ func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
 }
 
 func TestCallersOfAScopeAreOneOwner(t *testing.T) {
-	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		ctx := WithOwner(t.Context())
 		var wg sync.WaitGroup
 		holds := make([]*Hold, 3)
 		for i := range holds {
-			wg.Go(func() { holds[i] = enter(ctx, t, l, Params{}) })
+			wg.Go(func() { holds[i] = enter(ctx, t, lock, Params{}) })
 		}
 		wg.Wait()
 		if t.Failed() {
 			release(t, holds...)
 			return
 		}
-		other := acquireLater(t, l)
-		if got := p.Owners("x"); l.Exclusive() && (len(got) != 1 || got[0] != holds[0].ID()) {
+		other := acquireLater(t, lock)
+		if got := p.Owners("x"); lock.Exclusive() && (len(got) != 1 || got[0] != holds[0].ID()) {
 			t.Errorf("%v have the lock", got)
 		}
 		for _, h := range holds {
@@ -328,11 +328,11 @@ func TestCallersOfAScopeAreOneOwner(t *testing.T) {
 func scopeOf(ctx context.Context) *scope { return ctx.Value(scopeKey{}).(*scope) } //nolint:forcetypeassert // WithOwner's
 
 // acquireLater waits for a lock beside the caller.
-func acquireLater(t *testing.T, l *Spec) <-chan *Hold {
+func acquireLater(t *testing.T, lock *Spec) <-chan *Hold {
 	t.Helper()
 	had := make(chan *Hold, 1)
 	go func() {
-		h, err := l.Enter(t.Context(), Params{})
+		h, err := lock.Enter(t.Context(), Params{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -391,20 +391,20 @@ func TestReadersLetAWriterThrough(t *testing.T) {
 }
 
 func TestClaimsTellWhoHoldsAndWhoWaits(t *testing.T) {
-	each(t, func(t *testing.T, l *Spec, p *puppet.Puppet) {
-		if !l.Exclusive() {
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
+		if !lock.Exclusive() {
 			p.Give("x", puppet.Stranger)
 		}
 		var h *Hold
-		if l.Exclusive() {
-			h = acquire(t.Context(), t, l, Params{})
+		if lock.Exclusive() {
+			h = acquire(t.Context(), t, lock, Params{})
 			if err := h.SetNote("works"); err != nil {
 				t.Error(err)
 			}
 		}
-		next := acquireLater(t, l)
+		next := acquireLater(t, lock)
 		holds, waits := 0, 0
-		l.Client().Claims(func(x claim.Claim, _ context.Context) bool {
+		lock.Client().Claims(func(x claim.Claim, _ context.Context) bool {
 			if x.Waits {
 				waits++
 			} else if holds++; x.Owner != h.ID() || x.Note != "works" {
@@ -412,7 +412,7 @@ func TestClaimsTellWhoHoldsAndWhoWaits(t *testing.T) {
 			}
 			return true
 		})
-		if want := map[bool]int{true: 1}[l.Exclusive()]; holds != want || waits != 1 {
+		if want := map[bool]int{true: 1}[lock.Exclusive()]; holds != want || waits != 1 {
 			t.Errorf("%d holds and %d waits are told of", holds, waits)
 		}
 		if h != nil {
@@ -449,15 +449,15 @@ func TestJointLocksAreTakenAllOrNone(t *testing.T) {
 // A lock that is to stay is nobody's, and who would wait less long is told so at once.
 func TestALockStaysForItsTime(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
-		l := c.Plain("x")
-		l.Want(Wish{AtLeast: time.Minute}, nil)
-		release(t, acquire(t.Context(), t, &l, Params{}))
+		lock := c.Plain("x")
+		lock.Want(Wish{AtLeast: time.Minute}, nil)
+		release(t, acquire(t.Context(), t, &lock, Params{}))
 		if got := p.Owners("x"); len(got) != 1 || !wire.Kept(got[0]) {
 			t.Fatalf("%v have a lock that is to stay", got)
 		}
 		start := time.Now()
 		var busy fact.Busy
-		if _, err := l.Enter(t.Context(), Params{Until: start.Add(10 * time.Second)}); !errors.As(err, &busy) || busy.After <= 0 || time.Since(start) > time.Second {
+		if _, err := lock.Enter(t.Context(), Params{Until: start.Add(10 * time.Second)}); !errors.As(err, &busy) || busy.After <= 0 || time.Since(start) > time.Second {
 			t.Errorf("after %v: %v, %+v", time.Since(start), err, busy)
 		}
 		p.Give("x")
@@ -467,9 +467,9 @@ func TestALockStaysForItsTime(t *testing.T) {
 // The term ends here, and whoever has the id ends the hold.
 func TestADetachedHoldIsReleasedByItsID(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
-		l := c.Plain("x")
-		h := acquire(t.Context(), t, &l, Params{})
-		if err := l.ReleaseOwner(t.Context(), h.ID()); err == nil {
+		lock := c.Plain("x")
+		h := acquire(t.Context(), t, &lock, Params{})
+		if err := lock.ReleaseOwner(t.Context(), h.ID()); err == nil {
 			t.Error("a hold of this client was released by its id")
 		}
 		if err := h.Detach(); err != nil {
@@ -478,34 +478,34 @@ func TestADetachedHoldIsReleasedByItsID(t *testing.T) {
 		if has, detached := c.Has("x", h.ID()); has || !detached {
 			t.Errorf("after Detach: has %v, detached %v", has, detached)
 		}
-		if err := l.ExtendOwner(t.Context(), h.ID(), time.Minute); err != nil {
+		if err := lock.ExtendOwner(t.Context(), h.ID(), time.Minute); err != nil {
 			t.Error(err)
 		}
-		if err := l.ReleaseOwner(t.Context(), h.ID()); err != nil || len(p.Owners("x")) != 0 {
+		if err := lock.ReleaseOwner(t.Context(), h.ID()); err != nil || len(p.Owners("x")) != 0 {
 			t.Errorf("%v; %v have the lock", err, p.Owners("x"))
 		}
-		release(t, acquire(t.Context(), t, &l, Params{}))
+		release(t, acquire(t.Context(), t, &lock, Params{}))
 	})
 }
 
 func TestCallersOfAQueueAreLetInOneByOne(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, _ *puppet.Puppet) {
-		l := c.Plain("x")
-		q := c.Queue("x and y", &l.Lock, func() error { return nil })
-		first, waited, err := q.Enter(t.Context(), &Params{})
+		lock := c.Plain("x")
+		queue := c.Queue("x and y", &lock.Lock, func() error { return nil })
+		first, waited, err := queue.Enter(t.Context(), &Params{})
 		if err != nil || waited {
 			t.Fatal(waited, err)
 		}
-		h := acquire(t.Context(), t, &l, Params{})
+		h := acquire(t.Context(), t, &lock, Params{})
 		first.Show(h)
 		var busy fact.Busy
-		if _, _, err := q.Enter(t.Context(), &Params{Until: time.Now().Add(time.Second)}); !errors.As(err, &busy) || busy.Owner != h.ID() {
+		if _, _, err := queue.Enter(t.Context(), &Params{Until: time.Now().Add(time.Second)}); !errors.As(err, &busy) || busy.Owner != h.ID() {
 			t.Errorf("behind a holder: %v, %+v", err, busy)
 		}
 		in := make(chan struct{})
 		go func() {
 			defer close(in)
-			second, waited, err := q.Enter(t.Context(), &Params{})
+			second, waited, err := queue.Enter(t.Context(), &Params{})
 			if err != nil || !waited {
 				t.Error(waited, err)
 				return

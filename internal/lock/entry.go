@@ -14,8 +14,8 @@ import (
 func entryOf(t *term) *entry { return t.home.(*entry) } //nolint:forcetypeassert // newTerm has said so
 
 // newTerm makes a term that has yet to be taken, by whoever is inside.
-func (e *entry) newTerm(l *Lock, o *Params) *term {
-	t := l.c.newTerm(e, e.id, l, o)
+func (e *entry) newTerm(l *Lock, want *Params) *term {
+	t := l.c.newTerm(e, e.id, l, want)
 	e.mu.Lock()
 	e.cur = t // from here on it can be revoked
 	e.mu.Unlock()

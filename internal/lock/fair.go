@@ -41,13 +41,13 @@ func fairReleaseArgs(l *Lock, args []string) []string { return append(fairForcin
 func fairForcing(l *Lock) []string { return []string{l.channel, wire.Millis(l.c.Allowance)} }
 
 // acquireFair gets a fair lock for a caller that does not have it already.
-func (c *queuers) acquireFair(ctx context.Context, l *Lock, o Params) (*Hold, error) {
+func (c *queuers) acquireFair(ctx context.Context, l *Lock, want Params) (*Hold, error) {
 	if !c.Join() { // Close waits until the caller has given back what it gets too late
 		return nil, request.ErrClosed
 	}
 	defer c.Part()
-	p := c.newWaiter(l, &o)
-	h, err := c.standInQueue(ctx, l, &o, &p)
+	p := c.newWaiter(l, &want)
+	h, err := c.standInQueue(ctx, l, &want, &p)
 	return p.end(h, err)
 }
 
@@ -55,7 +55,7 @@ func (c *queuers) acquireFair(ctx context.Context, l *Lock, o Params) (*Hold, er
 type queuer struct {
 	c     *queuers
 	l     *Lock
-	o     *Params
+	want  *Params
 	p     *waiter
 	start time.Time
 
@@ -81,13 +81,13 @@ type answer struct {
 // standInQueue gets a fair lock for a caller that does not have it already. However it
 // ends without a hold, the queue is left, or will be as soon as it is known what
 // became of a request in flight.
-func (c *queuers) standInQueue(ctx context.Context, l *Lock, o *Params, p *waiter) (*Hold, error) {
-	through, err := c.enterLocal(ctx, p, l, o)
+func (c *queuers) standInQueue(ctx context.Context, l *Lock, want *Params, p *waiter) (*Hold, error) {
+	through, err := c.enterLocal(ctx, p, l, want)
 	if err != nil {
 		return nil, err
 	}
 	defer through()
-	q := &queuer{c: c, l: l, o: o, p: p, start: time.Now()}
+	q := &queuer{c: c, l: l, want: want, p: p, start: time.Now()}
 	q.arrive()
 	for {
 		given := q.given()
@@ -108,7 +108,7 @@ func (c *queuers) standInQueue(ctx context.Context, l *Lock, o *Params, p *waite
 		}
 		q.note(a)
 		err = request.ErrWaitOver
-		if !o.Try && !p.inVain() {
+		if !want.Try && !p.inVain() {
 			err = q.wait(ctx, a)
 		}
 		if err != nil {
@@ -121,7 +121,7 @@ func (c *queuers) standInQueue(ctx context.Context, l *Lock, o *Params, p *waite
 // arrive makes a place for the caller that it has not asked for yet.
 func (q *queuer) arrive() {
 	var e *ownEntry
-	if !q.o.Try {
+	if !q.want.Try {
 		e = q.c.takeSpare(q.l.key, nil)
 	}
 	if e == nil {
@@ -132,7 +132,7 @@ func (q *queuer) arrive() {
 	default:
 	}
 	e.gate.TryEnter()
-	q.e, q.t, q.queued, q.again = e, e.newTerm(q.l, q.o), false, false
+	q.e, q.t, q.queued, q.again = e, e.newTerm(q.l, q.want), false, false
 	q.c.own.Get(e.id, func() *entry { return &e.entry })
 }
 
@@ -149,7 +149,7 @@ func newNonce() string {
 // the lock is the caller's. first is called when an attempt has failed.
 func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 	t, enqueue := q.t, "0"
-	if !q.o.Try {
+	if !q.want.Try {
 		enqueue = "1"
 		if t.watch && !t.fenced && t.length >= silence && !q.c.Server.Acks.Holds {
 			// A renewal makes up for a lease that it is not given at once, but not for
@@ -157,7 +157,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 			enqueue = q.e.nonce
 		}
 	}
-	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.o, &q.e.refused)
+	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.want, &q.e.refused)
 	req.Retried = func() {
 		first()
 		q.stay(ctx, &req)
@@ -185,11 +185,11 @@ func (q *queuer) stay(ctx context.Context, req *request.Call) {
 		return
 	}
 	q.heard = time.Now()
-	o := request.Call{
+	call := request.Call{
 		Server: q.c.Server, Script: lua.FairLockHeard, Keys: q.l.keys[3:4], Args: []string{q.c.ID},
-		Lease: silence, Stop: q.c.Server.Done, Until: q.o.Until, Single: true,
+		Lease: silence, Stop: q.c.Server.Done, Until: q.want.Until, Single: true,
 	}
-	_, _ = o.Run(ctx) // if it fails, the next attempt is as good
+	_, _ = call.Run(ctx) // if it fails, the next attempt is as good
 }
 
 // given says whether the caller has been told that it has the lock, and can rely
@@ -209,9 +209,9 @@ func (q *queuer) given() bool {
 // hold nor an error if the caller has to line up again.
 func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 	now := time.Now()
-	trusted := given || q.t.trusted(ctx, q.o.Until, now)
+	trusted := given || q.t.trusted(ctx, q.want.Until, now)
 	if trusted {
-		if h = q.t.begin(ctx, q.o, now); h != nil {
+		if h = q.t.begin(ctx, q.want, now); h != nil {
 			q.e.news.Stop() // nobody tells a holder anything there
 			if q.queued && !q.c.Server.Closed() {
 				q.c.Server.Go(func() { q.c.spare(q.l) })
@@ -226,7 +226,7 @@ func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 		}
 		return nil, err
 	}
-	return nil, q.late.Again(ctx, q.c.Server, q.o.Try, q.p.until)
+	return nil, q.late.Again(ctx, q.c.Server, q.want.Try, q.p.until)
 }
 
 // note draws conclusions from an answer.
@@ -245,7 +245,7 @@ func (q *queuer) note(a *answer) {
 	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && wireClient(a.owner) == q.c.ID {
 		if t := q.c.peek(q.l.key, a.owner); t != nil && t.live() {
 			q.warned = true
-			q.c.Events.SlowWait(q.l.Name(), waited, q.o.At, t.site())
+			q.c.Events.SlowWait(q.l.Name(), waited, q.want.At, t.site())
 		}
 	}
 }

@@ -136,9 +136,9 @@ func (c *queuers) closeSpares() {
 
 // enterLocal waits until the callers before this one have their places. through lets
 // the next one in, and may be called more than once.
-func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, o *Params) (through func(), err error) {
+func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, want *Params) (through func(), err error) {
 	local := c.localQueues.Get(l.key, func() *localQueue { return &localQueue{} })
-	in, err := local.enter(ctx, p, o)
+	in, err := local.enter(ctx, p, want)
 	done := false // through is called by one goroutine only
 	through = func() {
 		if done {
@@ -170,12 +170,12 @@ const mostQuit = 1000
 // leaveQueue is quit of a client.
 func (c *queuers) leaveQueue(l *Lock, id string, t *term) {
 	c.leavers.Add(l.key, leaver{id, t}, func(all []leaver) {
-		o := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: fairForcing(l), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
+		call := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: fairForcing(l), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {
-			o.Args = append(o.Args, x.id)
-			o.Single = o.Single && x.t == nil // an orphan is released again anyway
+			call.Args = append(call.Args, x.id)
+			call.Single = call.Single && x.t == nil // an orphan is released again anyway
 		}
-		reply, err := o.Run(context.Background())
+		reply, err := call.Run(context.Background())
 		for i, x := range all {
 			if x.t == nil {
 				c.Server.Orphans.Answered(x.id, err)
@@ -185,7 +185,7 @@ func (c *queuers) leaveQueue(l *Lock, id string, t *term) {
 			if own.Int != int64(i+1) {
 				own.Int = 0
 			}
-			_ = x.t.released(&o, own, err)
+			_ = x.t.released(&call, own, err)
 			x.t.home.put()
 		}
 	})

@@ -38,8 +38,8 @@ func (o overlap) with(h *Hold) bool {
 }
 
 // overlaps says whether two sets of values have one in common.
-func (g *values) overlaps(other *values) bool {
-	return slices.ContainsFunc(g.fields, func(field string) bool { return slices.Contains(other.fields, field) })
+func (vs *values) overlaps(other *values) bool {
+	return slices.ContainsFunc(vs.fields, func(field string) bool { return slices.Contains(other.fields, field) })
 }
 
 // refuse says why not for what the caller has itself.
@@ -49,12 +49,12 @@ func (o overlap) refuse(h *Hold) error {
 }
 
 // owns says whether a field is of one of the values, and of which.
-func (g *values) owns(field string) (value string, ok bool) {
-	i := slices.Index(g.fields, field)
+func (vs *values) owns(field string) (value string, ok bool) {
+	i := slices.Index(vs.fields, field)
 	if i < 0 {
 		return "", false
 	}
-	return g.names[i], true
+	return vs.names[i], true
 }
 
 // Seen is what tells the force script which holder the caller saw.

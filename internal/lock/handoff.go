@@ -15,7 +15,7 @@ import (
 // differently. It returns neither a hold nor
 // an error if there is nothing to take over any more: then the caller competes.
 // On failure the gate has been left, or will be.
-func (c *table) handOff(ctx context.Context, old *term, l *Lock, o *Params) (*Hold, error) {
+func (c *table) handOff(ctx context.Context, old *term, l *Lock, want *Params) (*Hold, error) {
 	if l.kind.transfer != old.lock.kind.transfer {
 		if old.endForMove() { // the caller is to read what was held to write
 			_ = old.sendRelease()
@@ -27,18 +27,18 @@ func (c *table) handOff(ctx context.Context, old *term, l *Lock, o *Params) (*Ho
 	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := e.budget.Over(now)
 	alike := old.lock.kind == l.kind // a spin lock's release tells nobody
-	same := old.watch && !o.HasLease && o.Lease == old.length && o.Lease == old.keep
-	if fresh && !turn && alike && same && !o.Fenced && !o.Member && old.lease.Left(now) <= old.length {
-		return old.adopt(ctx, o, now), nil
+	same := old.watch && !want.HasLease && want.Lease == old.length && want.Lease == old.keep
+	if fresh && !turn && alike && same && !want.Fenced && !want.Member && old.lease.Left(now) <= old.length {
+		return old.adopt(ctx, want, now), nil
 	}
 	if !old.endForMove() {
 		return nil, nil
 	}
-	m := move{c: c, old: old, t: e.newTerm(l, o)}
+	m := move{c: c, old: old, t: e.newTerm(l, want)}
 	if turn {
-		return m.yield(ctx, o)
+		return m.yield(ctx, want)
 	}
-	return m.transfer(ctx, o)
+	return m.transfer(ctx, want)
 }
 
 // A move is that of the lock from one id to another, for the caller to which a term was
@@ -58,7 +58,7 @@ func listens(k *kind) bool { return k.pause == nil && !k.part }
 // keeps everybody else out as well. So replicas are asked only where t is to have
 // more than old had, or where its renewals would need them. The retry of a yield that was
 // executed finds neither id: nobody held the term at that moment, so that is no loss.
-func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
+func (m move) yield(ctx context.Context, want *Params) (*Hold, error) {
 	c, t, e := m.c, m.t, entryOf(m.t)
 	own, last := c.Server.Own(&e.news, t.lock.channel), "0"
 	if t.lock.kind.pause != nil || e.budget.Last(time.Now()) { // nobody sees who spins
@@ -66,28 +66,28 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 	}
 	foreign := e.news.Foreign()
 	e.news.Expect()
-	q := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, o, &e.refused)
-	q.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch || t.length > m.old.length))
-	reply, err := q.Run(ctx)
-	if short := q.Doubt(err == nil && len(reply.List) == 1); short != nil {
+	call := t.taking(t.lock.kind.yield, []string{m.old.id, t.id, t.args[0], t.lock.channel, own, last}, want, &e.refused)
+	call.Acks = c.Server.Acks.Renews || (c.Server.Acks.Holds && (t.fenced || !t.watch || t.length > m.old.length))
+	reply, err := call.Run(ctx)
+	if short := call.Doubt(err == nil && len(reply.List) == 1); short != nil {
 		err = short
 	}
-	if q.Unknown {
+	if call.Unknown {
 		t.markUncertain()
 	}
 	switch {
 	case err != nil:
-		e.news.Answered(q.Unknown || q.Pending != nil)
-		m.abandon(&q, func(r driver.Reply) bool { return len(r.List) == 1 })
+		e.news.Answered(call.Unknown || call.Pending != nil)
+		m.abandon(&call, func(r driver.Reply) bool { return len(r.List) == 1 })
 		return nil, err
 	case len(reply.List) == 1:
 		e.news.Answered(false)
-		return m.done(ctx, &q, reply.List[0].Int, o), nil
+		return m.done(ctx, &call, reply.List[0].Int, want), nil
 	case reply.Kind != driver.ReplyInt:
 		e.news.Answered(true)
-		m.abandon(&q, nil)
-		return nil, request.Unexpected(reply, q.Script)
-	case reply.Int < 0 && !q.Unknown:
+		m.abandon(&call, nil)
+		return nil, request.Unexpected(reply, call.Script)
+	case reply.Int < 0 && !call.Unknown:
 		e.news.Answered(false) // lost on the way; nobody held it
 	default:
 		e.news.Answered(true)
@@ -102,39 +102,39 @@ func (m move) yield(ctx context.Context, o *Params) (*Hold, error) {
 }
 
 // transfer moves the lock from old to t with a lease of its own.
-func (m move) transfer(ctx context.Context, o *Params) (*Hold, error) {
+func (m move) transfer(ctx context.Context, want *Params) (*Hold, error) {
 	t := m.t
-	q := t.taking(t.lock.kind.transfer, []string{m.old.id, t.id, t.args[0]}, o, &entryOf(t).refused)
-	reply, err := q.Run(ctx)
-	if short := q.Doubt(err == nil && reply.Int > 0); short != nil {
+	call := t.taking(t.lock.kind.transfer, []string{m.old.id, t.id, t.args[0]}, want, &entryOf(t).refused)
+	reply, err := call.Run(ctx)
+	if short := call.Doubt(err == nil && reply.Int > 0); short != nil {
 		err = short
 	}
-	if q.Unknown {
+	if call.Unknown {
 		t.markUncertain()
 	}
 	switch {
 	case err != nil:
-		m.abandon(&q, func(r driver.Reply) bool { return r.Int > 0 })
+		m.abandon(&call, func(r driver.Reply) bool { return r.Int > 0 })
 		return nil, err
 	case reply.Int > 0:
-		return m.done(ctx, &q, reply.Int, o), nil
+		return m.done(ctx, &call, reply.Int, want), nil
 	}
 	t.discard()
 	return nil, nil
 }
 
 // done begins the term that the server has confirmed, if that came in time.
-func (m move) done(ctx context.Context, q *request.Call, token int64, o *Params) *Hold {
-	m.t.taken(q.Sent, token)
-	h, _ := entryOf(m.t).start(ctx, m.t, o, false)
+func (m move) done(ctx context.Context, call *request.Call, token int64, want *Params) *Hold {
+	m.t.taken(call.Sent, token)
+	h, _ := entryOf(m.t).start(ctx, m.t, want, false)
 	return h
 }
 
 // abandon leaves the gate for a caller whose yield or transfer has failed.
 // What is in flight is waited for; if it made t the owner, the next goroutine
 // of this process gets the lock.
-func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
-	old, t, sent := m.old, m.t, *q
+func (m move) abandon(call *request.Call, isMoved func(driver.Reply) bool) {
+	old, t, sent := m.old, m.t, *call
 	m.c.Server.Go(func() {
 		reply, err := sent.Outcome()
 		if err == nil && isMoved != nil && isMoved(reply) && sent.Doubt(true) == nil {
@@ -145,10 +145,10 @@ func (m move) abandon(q *request.Call, isMoved func(driver.Reply) bool) {
 		// Nobody knows whose it is, so both ids are released, now and later.
 		for _, x := range []*term{old, t} {
 			x.markUncertain()
-			o := x.releasing(0)
-			o.Since = sent.Since // the next caller waits for that, too
-			reply, err := o.Run(context.Background())
-			_ = x.released(&o, t.lock.left(context.Background(), reply), err)
+			call := x.releasing(0)
+			call.Since = sent.Since // the next caller waits for that, too
+			reply, err := call.Run(context.Background())
+			_ = x.released(&call, t.lock.left(context.Background(), reply), err)
 		}
 		t.home.leave()
 	})

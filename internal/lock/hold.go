@@ -51,10 +51,10 @@ type origin struct {
 }
 
 // addLocked adds a hold to the live ones, that was asked for so.
-func (t *nest) addLocked(ctx context.Context, h *Hold, o *Params, now time.Time) {
-	h.end.Context, h.scope, h.Watchdog, h.several, h.forming, h.at, h.since = ctx, o.scope, !o.HasLease, o.Member, o.Member, o.At, now
-	if o.Note != "" {
-		note := o.Note // so that a hold without one allocates nothing
+func (t *nest) addLocked(ctx context.Context, h *Hold, want *Params, now time.Time) {
+	h.end.Context, h.scope, h.Watchdog, h.several, h.forming, h.at, h.since = ctx, want.scope, !want.HasLease, want.Member, want.Member, want.At, now
+	if want.Note != "" {
+		note := want.Note // so that a hold without one allocates nothing
 		h.note = &note
 	}
 	h.next = t.holds
@@ -62,13 +62,13 @@ func (t *nest) addLocked(ctx context.Context, h *Hold, o *Params, now time.Time)
 		t.holds.prev = h
 	}
 	t.holds = h
-	if o.Fenced {
+	if want.Fenced {
 		h.token = t.token
 	}
 	if h.Watchdog {
 		t.watched++
-		h.lease, t.keep = o.Lease, max(t.keep, o.Lease)
-		if d := cmp.Or(o.MaxHold, t.c.MaxHold); d > 0 {
+		h.lease, t.keep = want.Lease, max(t.keep, want.Lease)
+		if d := cmp.Or(want.MaxHold, t.c.MaxHold); d > 0 {
 			h.own = endAlone(h, now, renew.MaxLease)
 			h.own.Until = now.Add(d)
 		}
@@ -76,8 +76,8 @@ func (t *nest) addLocked(ctx context.Context, h *Hold, o *Params, now time.Time)
 	if h.own != nil {
 		t.c.Clock.Add(&h.own.Lease, false)
 	}
-	if o.AtLeast > 0 {
-		t.stays.atLeast(now.Add(o.AtLeast))
+	if want.AtLeast > 0 {
+		t.stays.atLeast(now.Add(want.AtLeast))
 	}
 	if t.c.Server.Calm.Over() {
 		h.end.Now(request.ErrClosed)
@@ -264,9 +264,9 @@ func (t *term) extend(ctx context.Context, stop <-chan struct{}, until time.Time
 	t.mu.Lock()
 	t.alone = t.alone || d > t.length // if this process dies, the next holder's lock must not last so long
 	t.mu.Unlock()
-	o := t.raising(wire.Millis(d), unchanged)
-	o.Stop, o.Until = stop, until
-	return t.prolong(ctx, &o, d)
+	call := t.raising(wire.Millis(d), unchanged)
+	call.Stop, call.Until = stop, until
+	return t.prolong(ctx, &call, d)
 }
 
 // Observe has o told of the hold's end, at once if it has ended already.

@@ -10,21 +10,21 @@ import (
 // A caller that has the lock already waits only for others of the same owner: for its siblings, or for those of its scope.
 
 // nest re-enters the lock from outer, after its siblings.
-func (c *table) nest(ctx context.Context, l *Lock, outer *Hold, o *Params) (*Hold, error) {
+func (c *table) nest(ctx context.Context, l *Lock, outer *Hold, want *Params) (*Hold, error) {
 	switch {
 	case outer.reads && l.kind.stops:
 		return nil, writeInRead(l.Name())
 	case outer.reads:
 		p := waiter{c: c, key: outer.t.lock.key}
-		h, err := outer.joinNested(ctx, o)
+		h, err := outer.joinNested(ctx, want)
 		return p.nested(outer, h, err)
 	}
-	p := c.newWaiter(l, o)
+	p := c.newWaiter(l, want)
 	p.owner, p.ttl = outer.t.id, max(0, outer.t.lease.Left(p.start))
-	if err := p.amongSiblings(ctx, outer, o); err != nil {
+	if err := p.amongSiblings(ctx, outer, want); err != nil {
 		return nil, err
 	}
-	h, err := outer.t.reenter(ctx, outer, l, o)
+	h, err := outer.t.reenter(ctx, outer, l, want)
 	return p.nested(outer, h, err)
 }
 
@@ -40,17 +40,17 @@ func (p *waiter) nested(outer, h *Hold, err error) (*Hold, error) {
 }
 
 // amongSiblings waits until it is the caller's turn to nest in outer.
-func (p *waiter) amongSiblings(ctx context.Context, outer *Hold, o *Params) error {
+func (p *waiter) amongSiblings(ctx context.Context, outer *Hold, want *Params) error {
 	g := outer.siblings()
 	switch {
 	case g.TryEnter():
 		return nil
-	case o.Try:
+	case want.Try:
 		return p.giveUpError(request.ErrWaitOver)
 	}
-	o.asks.Over()
+	want.asks.Over()
 	_, in, err := p.lineUp(ctx, g, &turn{until: p.until, over: outer.End().Done(), slow: func(waited time.Duration) {
-		p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, outer.t.site())
+		p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, want.At, outer.t.site())
 	}})
 	if err == nil {
 		return nil

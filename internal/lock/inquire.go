@@ -25,20 +25,20 @@ type inquiry struct {
 
 // due returns when the holder is to be asked; zero: not, or not any more. It is first called when the caller has
 // to wait: one that does not wait pays nothing.
-func (q *inquiry) due(ctx context.Context, p *waiter) time.Time {
-	if q.planned || q.never || p.lock == nil || p.lock.kind.pause != nil {
-		return q.at
+func (inquiry *inquiry) due(ctx context.Context, p *waiter) time.Time {
+	if inquiry.planned || inquiry.never || p.lock == nil || p.lock.kind.pause != nil {
+		return inquiry.at
 	}
-	q.planned = true
+	inquiry.planned = true
 	end := p.until
 	if d, bounded := ctx.Deadline(); bounded && (end.IsZero() || d.Before(end)) {
 		end = d
 	}
 	if !end.IsZero() {
 		wait := end.Sub(p.start)
-		q.at = p.start.Add(max(wait/2, wait-inquireBefore))
+		inquiry.at = p.start.Add(max(wait/2, wait-inquireBefore))
 	}
-	return q.at
+	return inquiry.at
 }
 
 // inquire has the client asked that has the lock, as far as the caller, or those before it, have seen.
@@ -50,7 +50,7 @@ func (p *waiter) inquire(e *entry) {
 }
 
 // rings has w woken when the holder is to be asked, or has it asked if that is now.
-func (p *waiter) rings(ctx context.Context, w *ticket, now time.Time) {
+func (p *waiter) rings(ctx context.Context, tk *ticket, now time.Time) {
 	e := p.ahead.entry
 	if e == nil || e.space == queueSpace { // there nobody knows whose lock it is
 		return
@@ -58,7 +58,7 @@ func (p *waiter) rings(ctx context.Context, w *ticket, now time.Time) {
 	switch at := p.inquiry.due(ctx, p); {
 	case at.IsZero():
 	case now.Before(at):
-		w.wakeAt(at, now)
+		tk.wakeAt(at, now)
 	default:
 		p.inquire(e)
 	}

@@ -29,28 +29,28 @@ func (p *waiter) announce(ctx context.Context, l *Lock) {
 	if p.intent == nil {
 		p.intent = &writerIntent{l: l, id: p.c.NewID()}
 	}
-	w := p.intent
-	w.last = w.ask(intentTime)
-	w.last.Stop, w.last.Until = p.c.Server.Done, p.until
-	_, _ = w.last.Run(ctx)
+	intent := p.intent
+	intent.last = intent.ask(intentTime)
+	intent.last.Stop, intent.last.Until = p.c.Server.Done, p.until
+	_, _ = intent.last.Run(ctx)
 }
 
 // over takes the announcement back; not before its outcome is known, if the caller has
 // left.
-func (w *writerIntent) over() {
-	w.l.c.Server.Go(func() {
-		_, _ = w.last.Outcome()
-		_, _ = w.ask(0).Run(context.Background())
+func (intent *writerIntent) over() {
+	intent.l.c.Server.Go(func() {
+		_, _ = intent.last.Outcome()
+		_, _ = intent.ask(0).Run(context.Background())
 	})
 }
 
 // ask prepares a request that tells the server. An announcement is sent once, as another one
 // follows; what is never taken back keeps all readers out until the key's TTL is over. Close waits
 // for one attempt.
-func (w *writerIntent) ask(d time.Duration) *request.Call {
-	c := w.l.c
+func (intent *writerIntent) ask(d time.Duration) *request.Call {
+	c := intent.l.c
 	return &request.Call{
-		Server: c.Server, Script: lua.ReadWriteWriteIntent, Keys: []string{w.l.key, w.l.writers}, Args: []string{w.id, wire.Millis(d), w.l.channel},
+		Server: c.Server, Script: lua.ReadWriteWriteIntent, Keys: []string{intent.l.key, intent.l.writers}, Args: []string{intent.id, wire.Millis(d), intent.l.channel},
 		Lease: c.Watchdog, Stop: c.Server.Quit, Single: d > 0,
 	}
 }

@@ -20,18 +20,18 @@ var errNotKept = invalid.Errorf("redlatch: MinHold is for Lock, StripedLock and 
 type stay struct{ until time.Time }
 
 // atLeast lets the lock stay until then.
-func (s *stay) atLeast(until time.Time) {
-	if until.After(s.until) {
-		s.until = until
+func (stay *stay) atLeast(until time.Time) {
+	if until.After(stay.until) {
+		stay.until = until
 	}
 }
 
 // left returns for how long the lock is to stay. Of most locks nobody has asked that.
-func (s *stay) left() time.Duration {
-	if s.until.IsZero() {
+func (stay *stay) left() time.Duration {
+	if stay.until.IsZero() {
 		return 0
 	}
-	return max(0, time.Until(s.until))
+	return max(0, time.Until(stay.until))
 }
 
 // staying prepares the last request of t's id if its lock is to stay for so long, as nobody's. Until then

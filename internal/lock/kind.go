@@ -114,68 +114,68 @@ func (c *Locks) Plain(key string) Spec {
 // TTL, so that it can be read for as long as somebody has the lock. If the server has lost the counter, it goes on with the
 // server's clock, as one with a TTL does.
 func (c *Locks) Numbered(key string) Spec {
-	l := c.Plain(key)
-	l.Want(Wish{Fenced: true}, nil)
-	l.tokens.endless = -time.Millisecond
-	return l
+	lock := c.Plain(key)
+	lock.Want(Wish{Fenced: true}, nil)
+	lock.tokens.endless = -time.Millisecond
+	return lock
 }
 
 // Fair returns the lock that has this name in Redis and that callers get in the order in which they
 // asked for it.
 func (c *Locks) Fair(key string) Spec {
-	l := c.Plain(key)
-	l.kind, l.twin, l.acquire = fair, nameclash.Queues, (*Locks).acquireFair
-	l.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
-	return l
+	lock := c.Plain(key)
+	lock.kind, lock.twin, lock.acquire = fair, nameclash.Queues, (*Locks).acquireFair
+	lock.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
+	return lock
 }
 
 // Read returns the read-write lock that has this name in Redis, to read.
 func (c *Locks) Read(key string) Spec {
-	l := c.sideOf(key, reading)
-	l.acquire = func(c *Locks, ctx context.Context, l *Lock, o Params) (*Hold, error) {
-		return acquireRead(ctx, &c.table, l, o)
+	lock := c.sideOf(key, reading)
+	lock.acquire = func(c *Locks, ctx context.Context, l *Lock, want Params) (*Hold, error) {
+		return acquireRead(ctx, &c.table, l, want)
 	}
-	return l
+	return lock
 }
 
 // Write returns the read-write lock that has this name in Redis, to write.
 func (c *Locks) Write(key string) Spec { return c.sideOf(key, writing) }
 
 // PreferWriters returns the same side of the lock with precedence for writers.
-func (l *Spec) PreferWriters() Spec {
-	preferring := *l
-	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, l.key), nameclash.Writers
-	if l.kind.shared {
-		preferring.taking = []string{l.key, preferring.writers}
+func (lock *Spec) PreferWriters() Spec {
+	preferring := *lock
+	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, lock.key), nameclash.Writers
+	if lock.kind.shared {
+		preferring.taking = []string{lock.key, preferring.writers}
 	}
 	return preferring
 }
 
 func (c *Locks) sideOf(key string, k *kind) Spec {
-	l := c.Plain(key)
-	l.kind, l.entry.space, l.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
-	return l
+	lock := c.Plain(key)
+	lock.kind, lock.entry.space, lock.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
+	return lock
 }
 
 // Group returns the lock of some values of a group.
 func (c *Locks) Group(key string, names []string) Spec {
-	l := c.Plain(key)
-	g := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
+	lock := c.Plain(key)
+	vs := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	switch {
-	case l.err != nil:
+	case lock.err != nil:
 	case !wire.PlainCodec(c.Codec):
-		l.err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so under codec in Redisson's file (codec: !<org.redisson.client.codec.StringCodec> {}), or in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", l.Name(), c.Codec)
-	case len(g.names) == 0:
-		l.err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", l.Name())
+		lock.err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so under codec in Redisson's file (codec: !<org.redisson.client.codec.StringCodec> {}), or in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", lock.Name(), c.Codec)
+	case len(vs.names) == 0:
+		lock.err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", lock.Name())
 	}
-	l.more = append(l.more, strconv.Itoa(len(g.names)))
-	for _, v := range g.names {
-		g.fields = append(g.fields, wire.GroupField(v))
+	lock.more = append(lock.more, strconv.Itoa(len(vs.names)))
+	for _, v := range vs.names {
+		vs.fields = append(vs.fields, wire.GroupField(v))
 	}
-	l.more = append(append(l.more, g.fields...), wire.Millis(c.Skew))
+	lock.more = append(append(lock.more, vs.fields...), wire.Millis(c.Skew))
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
-	l.entry.name = key + "\x00" + strings.Join(g.fields, "\x00")
-	l.kind, l.own = group, g
-	return l
+	lock.entry.name = key + "\x00" + strings.Join(vs.fields, "\x00")
+	lock.kind, lock.own = group, vs
+	return lock
 }

@@ -44,11 +44,11 @@ type counter struct {
 
 // allKeys returns those of the lock's scripts. For most locks that is one, which
 // needs no slice of its own: whoever asks for a lock makes a Spec.
-func (k *keyring) allKeys() []string {
-	if k.keys == nil {
-		return k.alone[:]
+func (ring *keyring) allKeys() []string {
+	if ring.keys == nil {
+		return ring.alone[:]
 	}
-	return k.keys
+	return ring.keys
 }
 
 func tokenKey(key string) string { return wire.Prefix(wire.LockToken, key) }
@@ -112,9 +112,9 @@ func (l *Lock) Forcing() (args []string, queue bool) {
 // Force frees the lock if one of those has it that args name, and says whether it did,
 // or may have.
 func (l *Lock) Force(ctx context.Context, args []string) (bool, error) {
-	o := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.allKeys(), Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Quit}
-	reply, err := o.Run(ctx)
-	return o.Unknown || l.left(ctx, reply).Int != 0, err
+	call := request.Call{Server: l.c.Server, Script: l.kind.force, Keys: l.allKeys(), Args: args, Lease: l.c.Watchdog, Stop: l.c.Server.Quit}
+	reply, err := call.Run(ctx)
+	return call.Unknown || l.left(ctx, reply).Int != 0, err
 }
 
 // Name returns the lock's name, as its user gave it; Key that in Redis.
@@ -145,8 +145,8 @@ func (l *Lock) Entry() string { return l.entry.name }
 
 // Within says whether ctx descends from a hold of the lock, or an owner.
 func (l *Lock) Within(ctx context.Context) bool {
-	outer, sc, err := l.enclosing(ctx)
-	return outer != nil || sc != nil || err != nil
+	outer, scope, err := l.enclosing(ctx)
+	return outer != nil || scope != nil || err != nil
 }
 
 // An entryKey tells entries apart. A name may be a lock's and, by mistake, a

@@ -128,11 +128,11 @@ func (t *term) freeLapsed() {
 	t.mu.Lock()
 	rest := t.stays.left()
 	t.mu.Unlock()
-	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
+	call := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
 	if rest > 0 {
-		o = t.staying(rest, t.longest)
+		call = t.staying(rest, t.longest)
 	}
-	reply, err := o.Run(context.Background())
+	reply, err := call.Run(context.Background())
 	t.lock.left(context.Background(), reply)
 	t.orphan(err)
 	if rest == 0 {

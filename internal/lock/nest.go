@@ -57,9 +57,9 @@ func (k *keeping) keepLess(least time.Duration, others *Hold) {
 }
 
 // liveOfLocked returns a live hold of a scope.
-func (t *nest) liveOfLocked(sc *scope) *Hold {
+func (t *nest) liveOfLocked(scope *scope) *Hold {
 	for h := t.holds; h != nil; h = h.next {
-		if h.scope == sc {
+		if h.scope == scope {
 			return h
 		}
 	}
@@ -67,8 +67,8 @@ func (t *nest) liveOfLocked(sc *scope) *Hold {
 }
 
 // firstOfLocked returns the hold whose turn the live holds of a scope share.
-func (t *nest) firstOfLocked(sc *scope) *Hold {
-	h := t.liveOfLocked(sc)
+func (t *nest) firstOfLocked(scope *scope) *Hold {
+	h := t.liveOfLocked(scope)
 	if h != nil && h.joined != nil {
 		return h.joined
 	}

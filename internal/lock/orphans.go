@@ -18,9 +18,9 @@ func (c *env) reap(l *Lock, id string) {
 		c.quit(l, id, nil)
 		return
 	}
-	o := l.releasing(id)
-	o.Stop, o.Single = c.Server.Over, true
-	reply, err := o.Run(context.Background())
+	call := l.releasing(id)
+	call.Stop, call.Single = c.Server.Over, true
+	reply, err := call.Run(context.Background())
 	l.left(context.Background(), reply)
 	c.Server.Orphans.Answered(id, err)
 }
@@ -39,37 +39,37 @@ type lapse struct {
 	released bool
 }
 
-func (s *lapsed) add(id string, length time.Duration, released bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (ids *lapsed) add(id string, length time.Duration, released bool) {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
 	now := time.Now()
-	if len(s.until) >= s.most {
-		maps.DeleteFunc(s.until, func(_ string, l lapse) bool { return now.After(l.until) })
-		s.most = 2*len(s.until) + 64
+	if len(ids.until) >= ids.most {
+		maps.DeleteFunc(ids.until, func(_ string, lapse lapse) bool { return now.After(lapse.until) })
+		ids.most = 2*len(ids.until) + 64
 	}
-	if s.until == nil {
-		s.until = make(map[string]lapse)
+	if ids.until == nil {
+		ids.until = make(map[string]lapse)
 	}
-	s.until[id] = lapse{now.Add(length), released}
+	ids.until[id] = lapse{now.Add(length), released}
 }
 
-func (s *lapsed) remove(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.until, id)
+func (ids *lapsed) remove(id string) {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	delete(ids.until, id)
 }
 
-func (s *lapsed) has(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Now().Before(s.until[id].until)
+func (ids *lapsed) has(id string) bool {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	return time.Now().Before(ids.until[id].until)
 }
 
 // released says whether an id is there of a hold that was released.
-func (s *lapsed) released(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.until[id].released
+func (ids *lapsed) released(id string) bool {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	return ids.until[id].released
 }
 
 func wireClient(owner string) string {

@@ -33,14 +33,14 @@ type Place struct {
 }
 
 // Enter waits until the caller may go on. waited says that somebody was before it.
-func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, err error) {
-	c := q.c
-	e := c.queues.Get(q.lock.entry, func() *entry { return &entry{ls: c, entryKey: q.lock.entry} })
-	p := c.newWaiter(q.lock, o)
-	p.silent = q.silent
+func (queue *Queue) Enter(ctx context.Context, want *Params) (_ *Place, waited bool, err error) {
+	c := queue.c
+	e := c.queues.Get(queue.lock.entry, func() *entry { return &entry{ls: c, entryKey: queue.lock.entry} })
+	p := c.newWaiter(queue.lock, want)
+	p.silent = queue.silent
 	p.refused = func(error) bool { waited = true; return true }
 	if !e.gate.TryEnter() {
-		if _, err := p.enter(ctx, e, o); err != nil {
+		if _, err := p.enter(ctx, e, want); err != nil {
 			return nil, waited, c.Server.Public(err)
 		}
 	}
@@ -48,20 +48,20 @@ func (q *Queue) Enter(ctx context.Context, o *Params) (_ *Place, waited bool, er
 }
 
 // Refusals is where the caller notes for those behind it that so few servers answer that nobody can have the locks.
-func (p *Place) Refusals() *request.Refusals { return &p.entry.refused }
+func (place *Place) Refusals() *request.Refusals { return &place.entry.refused }
 
 // Show tells those who wait by whom they are kept waiting, until Leave.
-func (p *Place) Show(h *Hold) {
-	p.shown = h.t
-	p.entry.mu.Lock()
-	defer p.entry.mu.Unlock()
-	p.entry.cur = p.shown
+func (place *Place) Show(h *Hold) {
+	place.shown = h.t
+	place.entry.mu.Lock()
+	defer place.entry.mu.Unlock()
+	place.entry.cur = place.shown
 }
 
 // Leave lets the next caller in.
-func (p *Place) Leave() {
-	if p.shown != nil {
-		p.entry.forget(p.shown, true)
+func (place *Place) Leave() {
+	if place.shown != nil {
+		place.entry.forget(place.shown, true)
 	}
-	p.entry.leave()
+	place.entry.leave()
 }

@@ -45,24 +45,24 @@ type toRead struct {
 var rejoinNext = 100 * time.Millisecond // between two questions whether others still wait
 
 // acquireRead gets the lock to read for a caller that does not have it already.
-func acquireRead(ctx context.Context, c *table, l *Lock, o Params) (*Hold, error) {
-	p := c.newWaiter(l, &o)
+func acquireRead(ctx context.Context, c *table, l *Lock, want Params) (*Hold, error) {
+	p := c.newWaiter(l, &want)
 	e := c.get(l)
 	defer e.put()
 	for {
-		t, m := joinOrLineUp(ctx, &p, e, &o)
+		t, reader := joinOrLineUp(ctx, &p, e, &want)
 		joined := t != nil
 		if !joined {
-			switch err := m.Want.queue.await(ctx, m, &p, &o); {
+			switch err := reader.Want.queue.await(ctx, reader, &p, &want); {
 			case errors.Is(err, errRejoin):
 				continue
 			case err != nil:
 				p.noteHolder(e)
 				return nil, p.giveUpError(err)
 			}
-			t = m.Want.t
+			t = reader.Want.t
 		}
-		h, err := t.enterShared(ctx, nil, &o)
+		h, err := t.enterShared(ctx, nil, &want)
 		switch {
 		case err == nil:
 			h.passed = joined
@@ -71,14 +71,14 @@ func acquireRead(ctx context.Context, c *table, l *Lock, o Params) (*Hold, error
 			return nil, p.giveUpError(err)
 		case c.Server.Closed():
 			return nil, request.ErrClosed
-		case o.Try:
+		case want.Try:
 			return nil, p.giveUpError(request.ErrWaitOver)
 		}
 	}
 }
 
 // joinOrLineUp returns a term in which the caller has a place now, or else the caller's place in line.
-func joinOrLineUp(ctx context.Context, p *waiter, e *entry, o *Params) (*term, *reader) {
+func joinOrLineUp(ctx context.Context, p *waiter, e *entry, want *Params) (*term, *reader) {
 	c := p.c
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,115 +91,115 @@ func joinOrLineUp(ctx context.Context, p *waiter, e *entry, o *Params) (*term, *
 			return t, nil
 		}
 	}
-	q, _ := e.extra.(*readQueue)
-	if q == nil {
-		q = &readQueue{c: c, l: p.lock, entry: e}
-		q.Start(c.Server, p.lock.allKeys(), q.work)
-		e.extra = q
+	rq, _ := e.extra.(*readQueue)
+	if rq == nil {
+		rq = &readQueue{c: c, l: p.lock, entry: e}
+		rq.Start(c.Server, p.lock.allKeys(), rq.work)
+		e.extra = rq
 	}
-	m := &reader{Wait: p.wait(ctx).Wait, Want: toRead{Params: *o, queue: q}, Once: o.Try}
-	q.Lock()
-	defer q.Unlock()
-	q.JoinLocked(m, e.retain)
-	if m.Once && q.why != nil {
-		q.TellLocked(m, q.why)
+	reader := &reader{Wait: p.wait(ctx).Wait, Want: toRead{Params: *want, queue: rq}, Once: want.Try}
+	rq.Lock()
+	defer rq.Unlock()
+	rq.JoinLocked(reader, e.retain)
+	if reader.Once && rq.why != nil {
+		rq.TellLocked(reader, rq.why)
 	}
-	return nil, m
+	return nil, reader
 }
 
 // await waits until the caller has a place in a term, or cannot have it.
-func (q *readQueue) await(ctx context.Context, m *reader, p *waiter, o *Params) error {
-	o.asks.Over()
-	w := p.waiting(q.entry, o)
-	w.At, w.Do = p.inquiry.due(ctx, p), func() { p.inquire(q.entry) }
-	if !o.Try && q.entry.inVain(p.start, p.until) {
-		w.Until = p.start // it is over
+func (rq *readQueue) await(ctx context.Context, reader *reader, p *waiter, want *Params) error {
+	want.asks.Over()
+	how := p.waiting(rq.entry, want)
+	how.At, how.Do = p.inquiry.due(ctx, p), func() { p.inquire(rq.entry) }
+	if !want.Try && rq.entry.inVain(p.start, p.until) {
+		how.Until = p.start // it is over
 	}
-	err := q.AwaitAs(m, &w, func(why error) error { return why })
+	err := rq.AwaitAs(reader, &how, func(why error) error { return why })
 	if err == nil && ctx.Err() != nil { // both
-		m.Want.t.giveBack(true)
+		reader.Want.t.giveBack(true)
 		err = request.ContextError(ctx)
 	}
 	return err
 }
 
 // work gets the lock for those in line until nobody is.
-func (q *readQueue) work() {
-	defer q.entry.put()
-	for first := q.Batch(1); len(first) > 0; first = q.Batch(1) {
-		ctx, o := q.While(first[0]), first[0].Want.Params
-		o.Try, o.Until, o.scope, o.asks, o.Member, o.refused = false, time.Time{}, nil, nil, false, q.refused
-		h, err := q.c.acquireAlone(ctx, q.l, o)
-		q.tell(ctx, h, err, &o)
+func (rq *readQueue) work() {
+	defer rq.entry.put()
+	for first := rq.Batch(1); len(first) > 0; first = rq.Batch(1) {
+		ctx, want := rq.While(first[0]), first[0].Want.Params
+		want.Try, want.Until, want.scope, want.asks, want.Member, want.refused = false, time.Time{}, nil, nil, false, rq.refused
+		h, err := rq.c.acquireAlone(ctx, rq.l, want)
+		rq.tell(ctx, h, err, &want)
 	}
 }
 
 // refused notes that the lock is not free, and tells those that only try. It says whether anybody waits.
-func (q *readQueue) refused(why error) (waits bool) {
-	q.Lock()
-	defer q.Unlock()
-	q.why = why
-	for m := range q.Line.All() {
-		if q.Line.Tries() == 0 {
+func (rq *readQueue) refused(why error) (waits bool) {
+	rq.Lock()
+	defer rq.Unlock()
+	rq.why = why
+	for reader := range rq.Line.All() {
+		if rq.Line.Tries() == 0 {
 			break
 		}
-		if m.Once {
-			q.TellLocked(m, why)
+		if reader.Once {
+			rq.TellLocked(reader, why)
 		}
 	}
-	return q.Line.Len() > 0
+	return rq.Line.Len() > 0
 }
 
 // tell tells those in line how it went with a lock that was wanted so. h is the hold that was got for them; it ends here.
-func (q *readQueue) tell(ctx context.Context, h *Hold, err error, o *Params) {
-	q.entry.mu.Lock() // or somebody would line up that could join
-	q.Lock()
-	q.why = nil
+func (rq *readQueue) tell(ctx context.Context, h *Hold, err error, want *Params) {
+	rq.entry.mu.Lock() // or somebody would line up that could join
+	rq.Lock()
+	rq.why = nil
 	left, seated := others, false
 	if h != nil {
-		if left, seated = h.giveUpTo(q.Line.Len()); !seated { // before a reader can release: the last one to do that releases the lock
+		if left, seated = h.giveUpTo(rq.Line.Len()); !seated { // before a reader can release: the last one to do that releases the lock
 			err = errRejoin
 		}
 	}
-	for m := range q.Line.All() {
+	for reader := range rq.Line.All() {
 		switch {
 		case seated:
-			m.Want.t = h.t
+			reader.Want.t = h.t
 		case h == nil && ctx.Err() != nil, // everybody had left: this one has come since
-			errors.Is(err, request.ErrTooLate) && m.Want.Lease != o.Lease, // another's lease is too short
-			request.Outlasted(err) && q.Server.Patient(m.Want.Since):      // of others
+			errors.Is(err, request.ErrTooLate) && reader.Want.Lease != want.Lease, // another's lease is too short
+			request.Outlasted(err) && rq.Server.Patient(reader.Want.Since):        // of others
 			continue
 		}
-		q.TellLocked(m, err)
+		rq.TellLocked(reader, err)
 	}
-	q.Unlock()
-	q.entry.mu.Unlock()
+	rq.Unlock()
+	rq.entry.mu.Unlock()
 	if h != nil {
 		h.t.dropped(left)
 	}
 }
 
 // saw implements extra. What was seen before a reader came does not count for it.
-func (q *readQueue) saw(now seen) {
-	q.Lock()
-	defer q.Unlock()
-	for m := range q.Line.All() {
-		if !m.Until.IsZero() && m.Until.Before(now.free) && !now.asked.Before(m.Since) {
-			q.TellLocked(m, request.ErrWaitOver)
+func (rq *readQueue) saw(now seen) {
+	rq.Lock()
+	defer rq.Unlock()
+	for reader := range rq.Line.All() {
+		if !reader.Until.IsZero() && reader.Until.Before(now.free) && !now.asked.Before(reader.Since) {
+			rq.TellLocked(reader, request.ErrWaitOver)
 		}
 	}
 }
 
 // rejoin implements extra.
-func (q *readQueue) rejoin() {
-	q.Lock()
-	defer q.Unlock()
-	q.TellAllLocked(errRejoin)
+func (rq *readQueue) rejoin() {
+	rq.Lock()
+	defer rq.Unlock()
+	rq.TellAllLocked(errRejoin)
 }
 
 // claims implements extra.
-func (q *readQueue) claims(list *claim.List) {
-	q.Claims(list, func(*reader) claim.Claim { return claimOn(q.l, "") })
+func (rq *readQueue) claims(list *claim.List) {
+	rq.Claims(list, func(*reader) claim.Claim { return claimOn(rq.l, "") })
 }
 
 // askOthers finds out whether others wait, and if so, asks again until they do
@@ -208,9 +208,9 @@ func askOthers(e *entry, t *term) {
 	c := t.c
 	defer e.put()
 	for {
-		o := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&e.news, t.lock.channel)})
-		o.Single = true
-		reply, err := o.Run(context.Background())
+		call := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&e.news, t.lock.channel)})
+		call.Single = true
+		reply, err := call.Run(context.Background())
 		if !t.heard(int(reply.Int), err) {
 			break
 		}

@@ -12,15 +12,15 @@ import (
 // turn is the hold whose turn among its siblings the new one shares, in which it
 // has been counted; nil if there is none. It fails with errRejoin if the term
 // is over.
-func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, error) {
+func (t *term) enterShared(ctx context.Context, turn *Hold, want *Params) (*Hold, error) {
 	h := &Hold{reads: true, nesting: nesting{t: t, joined: turn, open: 1}}
-	need := o.Lease / 2
-	if o.HasLease {
-		need = o.trust() - o.Lease/8
+	need := want.Lease / 2
+	if want.HasLease {
+		need = want.trust() - want.Lease/8
 	}
 	var err error
 	if t.lease.Left(time.Now()) < need { // it ends too soon for this reader
-		err = t.extend(ctx, t.c.Server.Done, o.Until, o.Lease)
+		err = t.extend(ctx, t.c.Server.Done, want.Until, want.Lease)
 	}
 	if err != nil {
 		t.giveBack(true)
@@ -35,23 +35,23 @@ func (t *term) enterShared(ctx context.Context, turn *Hold, o *Params) (*Hold, e
 	if left <= 0 {
 		t.lose(holdctx.Expired)
 	}
-	h.own = o.endAlone(h, now, left)
+	h.own = want.endAlone(h, now, left)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != termLive {
 		return nil, errRejoin
 	}
-	t.addLocked(ctx, h, o, now)
+	t.addLocked(ctx, h, want, now)
 	t.watchLocked()
 	return h, nil
 }
 
 // trust returns for how long a hold with these Params is to be trusted.
-func (o *Params) trust() time.Duration {
-	if !o.HasLease {
+func (want *Params) trust() time.Duration {
+	if !want.HasLease {
 		return renew.MaxLease
 	}
-	return o.Lease - renew.Margin(o.Lease)
+	return want.Lease - renew.Margin(want.Lease)
 }
 
 // An ownEnd is an end that only one hold of its term has: of one that reads with a Lease, and so shares its term with
@@ -62,69 +62,69 @@ type ownEnd struct {
 }
 
 // endAlone returns the end of a hold with these Params that reads in a term with so much left; nil if they have no Lease.
-func (o *Params) endAlone(h *Hold, now time.Time, left time.Duration) *ownEnd {
-	if !o.HasLease {
+func (want *Params) endAlone(h *Hold, now time.Time, left time.Duration) *ownEnd {
+	if !want.HasLease {
 		return nil
 	}
-	return endAlone(h, now.Add(min(0, left-o.trust())), o.Lease)
+	return endAlone(h, now.Add(min(0, left-want.trust())), want.Lease)
 }
 
 // endAlone returns an end for h, as if a request that was sent then had been confirmed for so long.
 func endAlone(h *Hold, sent time.Time, lease time.Duration) *ownEnd {
-	e := &ownEnd{h: h}
-	e.Holder = e
-	e.Confirm(sent, lease)
-	return e
+	own := &ownEnd{h: h}
+	own.Holder = own
+	own.Confirm(sent, lease)
+	return own
 }
 
 // over returns how the hold's own time has ended; "" if it has not, or there is none.
-func (e *ownEnd) over(now time.Time) holdctx.Reason {
+func (own *ownEnd) over(now time.Time) holdctx.Reason {
 	switch {
-	case e == nil:
-	case e.Left(now) <= 0:
+	case own == nil:
+	case own.Left(now) <= 0:
 		return holdctx.Lease
-	case !e.Until.IsZero() && !now.Before(e.Until):
+	case !own.Until.IsZero() && !now.Before(own.Until):
 		return holdctx.MaxHold
 	}
 	return ""
 }
 
 // within returns when a hold ends whose term ends then.
-func (e *ownEnd) within(end time.Time) time.Time {
-	if e == nil {
+func (own *ownEnd) within(end time.Time) time.Time {
+	if own == nil {
 		return end
 	}
-	if own := e.Trusted(); own.Before(end) {
+	if own := own.Trusted(); own.Before(end) {
 		return own
 	}
 	return end
 }
 
 // Node implements renew.Holder.
-func (e *ownEnd) Node() string { return "" }
+func (own *ownEnd) Node() string { return "" }
 
 // Expired implements renew.Holder.
-func (e *ownEnd) Expired() {
-	if after := e.expire(time.Now()); after != nil {
-		e.h.t.c.lossWork.Add(after)
+func (own *ownEnd) Expired() {
+	if after := own.expire(time.Now()); after != nil {
+		own.h.t.c.lossWork.Add(after)
 	}
 }
 
 // Gone implements renew.Holder. It is never called.
-func (e *ownEnd) Gone() {}
+func (own *ownEnd) Gone() {}
 
 // expire ends a hold whose own time is over, and returns what has to happen then.
 // It counts until its holder releases it, or the term ends.
-func (e *ownEnd) expire(now time.Time) (after func()) {
-	h, t := e.h, e.h.t
+func (own *ownEnd) expire(now time.Time) (after func()) {
+	h, t := own.h, own.h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	reason := e.over(now)
+	reason := own.over(now)
 	switch {
 	case h.err != nil:
 		return nil
 	case reason == "": // extended at the last moment
-		t.c.Clock.Add(&e.Lease, false)
+		t.c.Clock.Add(&own.Lease, false)
 		return nil
 	case t.count == t.lapsedHolds+1:
 		_, after = t.loseLocked(reason) // with its last hold
@@ -229,7 +229,7 @@ func (t *term) dropped(left remains) {
 
 // joinNested nests a read hold in another one of the same owner: it costs
 // nothing, and several may overlap.
-func (h *Hold) joinNested(ctx context.Context, o *Params) (*Hold, error) {
+func (h *Hold) joinNested(ctx context.Context, want *Params) (*Hold, error) {
 	t, turn := h.t, h
 	if h.joined != nil {
 		turn = h.joined
@@ -245,5 +245,5 @@ func (h *Hold) joinNested(ctx context.Context, o *Params) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.enterShared(ctx, turn, o)
+	return t.enterShared(ctx, turn, want)
 }

@@ -42,17 +42,17 @@ func (l *Lock) left(ctx context.Context, reply driver.Reply) driver.Reply {
 	if reply.Kind != driver.ReplyList {
 		return reply
 	}
-	o := l.asking(reply.List)
-	o.Single = true
-	answer, err := o.Run(ctx)
+	call := l.asking(reply.List)
+	call.Single = true
+	answer, err := call.Run(ctx)
 	if err == nil && answer.Kind == driver.ReplyInt {
 		return driver.Reply{Kind: driver.ReplyInt, Int: cmp.Or(answer.Int, -1)}
 	}
 	l.c.Server.Go(func() {
 		const most = 10 // others come, and die
 		for n := 0; n < most && reply.Kind == driver.ReplyList; n++ {
-			o := l.asking(reply.List)
-			reply, _ = o.Run(context.Background())
+			call := l.asking(reply.List)
+			reply, _ = call.Run(context.Background())
 		}
 	})
 	return driver.Reply{Kind: driver.ReplyInt, Int: -1}
@@ -60,12 +60,12 @@ func (l *Lock) left(ctx context.Context, reply driver.Reply) driver.Reply {
 
 // asking prepares the release of what nobody holds any more, if that is true of what these keys kept alive.
 func (l *Lock) asking(proofs []driver.Reply) request.Call {
-	o := l.releasing("")
-	o.Stop, o.Keys = l.c.Server.Over, []string{l.key}
+	call := l.releasing("")
+	call.Stop, call.Keys = l.c.Server.Over, []string{l.key}
 	for _, key := range proofs {
-		o.Keys = append(o.Keys, key.Str)
+		call.Keys = append(call.Keys, key.Str)
 	}
-	return o
+	return call
 }
 
 // writeInRead refuses what could never end.

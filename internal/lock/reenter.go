@@ -20,31 +20,31 @@ import (
 //
 // It asks the server once, whether the lock still stands. Whatever becomes of
 // that request, it cannot make an owner, and a number that it leaves is corrected.
-func (t *term) reenter(ctx context.Context, outer *Hold, l *Lock, o *Params) (*Hold, error) {
+func (t *term) reenter(ctx context.Context, outer *Hold, l *Lock, want *Params) (*Hold, error) {
 	h := &Hold{nesting: nesting{t: t, open: 1}}
-	count, err := t.reserve(h, outer, l, o)
+	count, err := t.reserve(h, outer, l, want)
 	if err != nil {
 		if outer != nil {
 			outer.siblings().Exit()
 		}
 		return nil, err
 	}
-	r := t.raising(wire.Millis(o.Lease), count)
+	call := t.raising(wire.Millis(want.Lease), count)
 	if h.reads {
-		r = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(o.Lease)})
+		call = t.op(lua.ReadWriteReadReenter, []string{t.id, wire.Millis(want.Lease)})
 		t.mu.Lock()
-		r.Keys = t.keysLocked()
+		call.Keys = t.keysLocked()
 		t.mu.Unlock()
 	}
-	r.Stop, r.Until, r.Since, r.Acks, r.Refusals = t.c.Server.Done, o.Until, o.Since, t.c.Server.Acks.Holds, o.asks
-	err = t.prolong(ctx, &r, o.Lease)
+	call.Stop, call.Until, call.Since, call.Acks, call.Refusals = t.c.Server.Done, want.Until, want.Since, t.c.Server.Acks.Holds, want.asks
+	err = t.prolong(ctx, &call, want.Lease)
 	if err != nil {
 		t.mu.Lock()
-		t.alone = t.alone || o.Lease > t.length // Redis may keep the lock for longer than the next holder should
+		t.alone = t.alone || want.Lease > t.length // Redis may keep the lock for longer than the next holder should
 		t.mu.Unlock()
 		t.giveBack(h.reads)
 		t.c.Server.Go(func() {
-			_, _ = r.Outcome() // what is in flight must not overtake what corrects it
+			_, _ = call.Outcome() // what is in flight must not overtake what corrects it
 			t.shown(count)
 		})
 		h.closed()
@@ -59,20 +59,20 @@ func (t *term) reenter(ctx context.Context, outer *Hold, l *Lock, o *Params) (*H
 	}
 	if h.reads {
 		t.proves = true
-		h.own = o.endAlone(h, now, t.lease.Left(now))
+		h.own = want.endAlone(h, now, t.lease.Left(now))
 	}
-	t.addLocked(ctx, h, o, now)
+	t.addLocked(ctx, h, want, now)
 	t.watchLocked()
 	return h, nil
 }
 
 // prolong runs a request that raises the lease of a live term to d, and believes
 // the answer only in time.
-func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) error {
+func (t *term) prolong(ctx context.Context, call *request.Call, d time.Duration) error {
 	t.mu.Lock()
 	t.longest = max(t.longest, d)
 	t.mu.Unlock()
-	switch is, err := o.Extend(ctx); {
+	switch is, err := call.Extend(ctx); {
 	case err != nil:
 		return err
 	case !is:
@@ -80,7 +80,7 @@ func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) er
 	case t.lease.Left(time.Now()) <= 0:
 		t.lose(holdctx.Expired) // a late reply never revives a hold
 	default:
-		t.lease.Confirm(o.Sent, d)
+		t.lease.Confirm(call.Sent, d)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,21 +93,21 @@ func (t *term) prolong(ctx context.Context, o *request.Call, d time.Duration) er
 // reserve counts a hold that is about to be entered, so that neither the term
 // nor its siblings' turn is given up meanwhile. It returns the count that the
 // request is to show.
-func (t *nest) reserve(h, outer *Hold, l *Lock, o *Params) (count string, err error) {
+func (t *nest) reserve(h, outer *Hold, l *Lock, want *Params) (count string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	turn := outer
 	if outer == nil {
-		turn = t.firstOfLocked(o.scope)
+		turn = t.firstOfLocked(want.scope)
 	}
 	switch {
 	case t.state != termLive, t.count == 0, turn == nil, outer != nil && outer.err != nil:
 		return "", errNotNested
 	case l.kind.stops && t.shared:
 		return "", writeInRead(l.Name())
-	case o.AtLeast > 0 && t.lock.kind.keep == nil:
+	case want.AtLeast > 0 && t.lock.kind.keep == nil:
 		return "", errNotKept // whatever type the caller takes it for
-	case o.Fenced && t.token == 0:
+	case want.Fenced && t.token == 0:
 		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.Name())
 	case outer == nil && l.wish.NonReentrant:
 		return "", hasItAlready(l)
@@ -117,7 +117,7 @@ func (t *nest) reserve(h, outer *Hold, l *Lock, o *Params) (count string, err er
 		h.parent = outer
 	}
 	turn.open++
-	t.alone = t.alone || o.Member
+	t.alone = t.alone || want.Member
 	t.count++
 	if l.kind.shared {
 		h.reads, t.alone = true, true // what Redis stores of the read hold lasts until the id ends
@@ -144,12 +144,12 @@ const unchanged = "0"
 
 // showLocked returns n for a request that shows it, or unchanged. After
 // the request the caller calls shown. A reader counts once, whatever happens.
-func (c *holdCount) showLocked(n int) string {
-	if !c.nested || n == 0 {
-		c.wrong = c.nested // on its way to the next holder
+func (count *holdCount) showLocked(n int) string {
+	if !count.nested || n == 0 {
+		count.wrong = count.nested // on its way to the next holder
 		return unchanged
 	}
-	c.updates++
+	count.updates++
 	return strconv.Itoa(n)
 }
 
@@ -183,9 +183,9 @@ func (t *nest) correctLocked() {
 // read makes the field of the reader, and only a release, a yield or a transfer removes it. Only
 // this request ends the writing, and a renewal changes neither.
 func (t *term) downgrade() error {
-	o := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
-	o.Keys = []string{t.lock.key, wire.ReadTimeout(t.lock.key, t.id, 1)}
-	reply, err := o.Run(context.Background())
+	call := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
+	call.Keys = []string{t.lock.key, wire.ReadTimeout(t.lock.key, t.id, 1)}
+	reply, err := call.Run(context.Background())
 	if err == nil && reply.Int != 1 {
 		t.lose(holdctx.Gone)
 	}

@@ -31,30 +31,30 @@ type scopeKey struct{}
 
 // Value answers which scope a context is in, who owns what that has, and whether some of that is in the way of
 // a lock.
-func (c *scopeContext) Value(key any) any {
+func (sc *scopeContext) Value(key any) any {
 	switch k := key.(type) {
 	case scopeKey:
-		return c.scope
+		return sc.scope
 	case *holdctx.Owners:
-		c.scope.owners(k)
+		sc.scope.owners(k)
 	case overlap:
-		if h := c.scope.overlapping(k); h != nil {
+		if h := sc.scope.overlapping(k); h != nil {
 			return h
 		}
 	}
-	return c.Context.Value(key)
+	return sc.Context.Value(key)
 }
 
 // owners adds the owner ids of the scope.
-func (s *scope) owners(o *holdctx.Owners) {
-	for _, h := range s.holds() {
+func (scope *scope) owners(o *holdctx.Owners) {
+	for _, h := range scope.holds() {
 		o.Add(h.t.id)
 	}
 }
 
 // overlapping returns a hold of the scope that has some of a group's values, but not the same ones; nil if there is none.
-func (s *scope) overlapping(o overlap) *Hold {
-	for _, h := range s.holds() {
+func (scope *scope) overlapping(o overlap) *Hold {
+	for _, h := range scope.holds() {
 		if h.t.lock.entry != o.l.entry && o.with(h) {
 			return h
 		}
@@ -63,15 +63,15 @@ func (s *scope) overlapping(o overlap) *Hold {
 }
 
 // holds returns a live hold of each lock that the scope has.
-func (s *scope) holds() (holds []*Hold) {
-	s.mu.Lock()
+func (scope *scope) holds() (holds []*Hold) {
+	scope.mu.Lock()
 	var ts []*term
-	for _, n := range s.nests {
-		ts = append(ts, n.t.Load())
+	for _, nest := range scope.nests {
+		ts = append(ts, nest.t.Load())
 	}
-	s.mu.Unlock()
+	scope.mu.Unlock()
 	for _, t := range ts {
-		if h := s.holdIn(t); h != nil {
+		if h := scope.holdIn(t); h != nil {
 			holds = append(holds, h)
 		}
 	}
@@ -98,49 +98,49 @@ type scopeNest struct {
 }
 
 // enter returns the scope's nest of a lock. A caller that enters has to leave.
-func (s *scope) enter(l *Lock) *scopeNest {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (scope *scope) enter(l *Lock) *scopeNest {
+	scope.mu.Lock()
+	defer scope.mu.Unlock()
 	k := nestKey{l.c, l.entry}
-	n := s.nests[k]
-	if n == nil {
-		n = &scopeNest{slot: make(chan struct{}, 1)}
-		n.slot <- struct{}{}
-		s.nests[k] = n
+	nest := scope.nests[k]
+	if nest == nil {
+		nest = &scopeNest{slot: make(chan struct{}, 1)}
+		nest.slot <- struct{}{}
+		scope.nests[k] = nest
 	}
-	n.callers++
-	return n
+	nest.callers++
+	return nest
 }
 
-func (s *scope) leave(l *Lock) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.nests[nestKey{l.c, l.entry}].callers--
-	s.forgetLocked(l)
+func (scope *scope) leave(l *Lock) {
+	scope.mu.Lock()
+	defer scope.mu.Unlock()
+	scope.nests[nestKey{l.c, l.entry}].callers--
+	scope.forgetLocked(l)
 }
 
 // released lets the scope forget a lock that it may not have any more.
-func (s *scope) released(l *Lock) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forgetLocked(l)
+func (scope *scope) released(l *Lock) {
+	scope.mu.Lock()
+	defer scope.mu.Unlock()
+	scope.forgetLocked(l)
 }
 
-func (s *scope) forgetLocked(l *Lock) {
+func (scope *scope) forgetLocked(l *Lock) {
 	k := nestKey{l.c, l.entry}
-	if n := s.nests[k]; n != nil && n.callers == 0 && s.holdIn(n.t.Load()) == nil {
-		delete(s.nests, k)
+	if nest := scope.nests[k]; nest != nil && nest.callers == 0 && scope.holdIn(nest.t.Load()) == nil {
+		delete(scope.nests, k)
 	}
 }
 
 // holdIn returns a live hold of the scope in a term, if there is a term and such a hold.
-func (s *scope) holdIn(t *term) *Hold {
+func (scope *scope) holdIn(t *term) *Hold {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.liveOfLocked(s)
+	return t.liveOfLocked(scope)
 }
 
 var errNotNested = errors.New("the outer hold has ended")
@@ -154,7 +154,7 @@ func hasItAlready(l *Lock) error {
 // scope it is in, if there are any. It fails if ctx descends from a hold that
 // is over, or from one that would make the caller wait for itself.
 func (l *Lock) enclosing(ctx context.Context) (*Hold, *scope, error) {
-	sc, _ := ctx.Value(scopeKey{}).(*scope)
+	scope, _ := ctx.Value(scopeKey{}).(*scope)
 	h, _ := ctx.Value(nearest{l}).(*Hold)
 	if h == nil {
 		if l.kind.part {
@@ -163,7 +163,7 @@ func (l *Lock) enclosing(ctx context.Context) (*Hold, *scope, error) {
 				return nil, nil, o.refuse(other)
 			}
 		}
-		return nil, sc, nil
+		return nil, scope, nil
 	}
 	if h.t.c != l.c {
 		h, _ = ctx.Value(member{l}).(*Hold) // of several clients' as one
@@ -177,15 +177,15 @@ func (l *Lock) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	if l.wish.NonReentrant {
 		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it; use that hold, or a context that does not descend from it", ErrReentry, l.Name())
 	}
-	return h, sc, nil
+	return h, scope, nil
 }
 
 // join adds a hold to a term of the scope. It fails with errNotNested if none of the scope's holds lives.
-func (s *scope) join(ctx context.Context, t *term, l *Lock, o *Params) (*Hold, error) {
+func (scope *scope) join(ctx context.Context, t *term, l *Lock, want *Params) (*Hold, error) {
 	writes, reads := false, false
 	t.mu.Lock()
 	for h := t.holds; h != nil; h = h.next {
-		if h.scope == s {
+		if h.scope == scope {
 			reads = reads || h.reads
 			writes = writes || !h.reads
 		}
@@ -193,7 +193,7 @@ func (s *scope) join(ctx context.Context, t *term, l *Lock, o *Params) (*Hold, e
 	join := l.kind.shared && reads && !l.wish.NonReentrant
 	var first *Hold
 	if join {
-		first = t.firstOfLocked(s)
+		first = t.firstOfLocked(scope)
 		t.count++
 		t.reads++
 		first.open++
@@ -201,7 +201,7 @@ func (s *scope) join(ctx context.Context, t *term, l *Lock, o *Params) (*Hold, e
 	t.mu.Unlock()
 	switch {
 	case join:
-		h, err := t.enterShared(ctx, first, o)
+		h, err := t.enterShared(ctx, first, want)
 		if errors.Is(err, errRejoin) {
 			err = errNotNested
 		}
@@ -211,5 +211,5 @@ func (s *scope) join(ctx context.Context, t *term, l *Lock, o *Params) (*Hold, e
 	case l.kind.stops && reads && !writes:
 		return nil, writeInRead(l.Name())
 	}
-	return t.reenter(ctx, nil, l, o)
+	return t.reenter(ctx, nil, l, want)
 }

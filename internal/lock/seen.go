@@ -17,24 +17,24 @@ type seen struct {
 }
 
 // busy says why nobody else could have the lock.
-func (s seen) busy(name string) fact.Busy {
-	b := fact.Busy{Name: name, Owner: s.owner, TTL: s.ttl}
-	if s.owner == wire.Mode {
+func (seen seen) busy(name string) fact.Busy {
+	b := fact.Busy{Name: name, Owner: seen.owner, TTL: seen.ttl}
+	if seen.owner == wire.Mode {
 		b.Owner, b.Kind = "", claim.ReadWrite
 	}
-	if !s.free.IsZero() {
-		b.After = max(0, time.Until(s.free))
+	if !seen.free.IsZero() {
+		b.After = max(0, time.Until(seen.free))
 	}
 	return b
 }
 
 // sawAt is what the server has said of a lock that is not free, when it was asked then.
 func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
-	s := seen{owner: owner, ttl: max(0, ttl), asked: asked}
+	seen := seen{owner: owner, ttl: max(0, ttl), asked: asked}
 	if ttl > 0 && wire.Kept(owner) {
-		s.free = asked.Add(ttl)
+		seen.free = asked.Add(ttl)
 	}
-	return s
+	return seen
 }
 
 // inVain says whether the caller waits less long than the lock stays.

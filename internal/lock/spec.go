@@ -15,7 +15,7 @@ type Spec struct {
 
 	locks *Locks // of whose callers it is wanted
 	// acquire waits for the lock for a caller that does not have it already.
-	acquire func(c *Locks, ctx context.Context, l *Lock, o Params) (*Hold, error)
+	acquire func(c *Locks, ctx context.Context, l *Lock, want Params) (*Hold, error)
 }
 
 // Compare orders locks that are acquired together.
@@ -30,59 +30,59 @@ func Same(a, b *Spec) bool {
 }
 
 // Client returns the locks of the client that the lock is of.
-func (l *Spec) Client() *Locks { return l.locks }
+func (lock *Spec) Client() *Locks { return lock.locks }
 
 // Enter acquires or re-enters the lock.
-func (l *Spec) Enter(ctx context.Context, o Params) (*Hold, error) {
-	if l.err != nil {
-		return nil, l.err
+func (lock *Spec) Enter(ctx context.Context, want Params) (*Hold, error) {
+	if lock.err != nil {
+		return nil, lock.err
 	}
-	o.Wish = l.wish
-	if l.c.Server.Closed() {
+	want.Wish = lock.wish
+	if lock.c.Server.Closed() {
 		return nil, request.ErrClosed
 	}
-	if l.twin != "" {
-		if err := l.c.Twins.Use(l.twin, l.key); err != nil {
+	if lock.twin != "" {
+		if err := lock.c.Twins.Use(lock.twin, lock.key); err != nil {
 			return nil, err
 		}
 	}
-	outer, sc, err := l.enclosing(ctx)
+	outer, scope, err := lock.enclosing(ctx)
 	switch {
 	case err != nil:
 		return nil, err
 	case ctx.Err() != nil:
-		return nil, fact.Busy{Name: l.Name(), Cause: request.ContextError(ctx)}
-	case sc != nil:
-		return l.enterScope(ctx, sc, &o, outer)
+		return nil, fact.Busy{Name: lock.Name(), Cause: request.ContextError(ctx)}
+	case scope != nil:
+		return lock.enterScope(ctx, scope, &want, outer)
 	case outer != nil:
-		return l.locks.nest(ctx, &l.Lock, outer, &o)
+		return lock.locks.nest(ctx, &lock.Lock, outer, &want)
 	}
-	return l.acquire(l.locks, ctx, &l.Lock, o)
+	return lock.acquire(lock.locks, ctx, &lock.Lock, want)
 }
 
 // enterScope acquires or re-enters the lock for a scope.
-func (l *Spec) enterScope(ctx context.Context, sc *scope, o *Params, outer *Hold) (*Hold, error) {
-	c := l.locks
-	n := sc.enter(&l.Lock)
-	defer sc.leave(&l.Lock)
-	p := c.newWaiter(&l.Lock, o)
+func (lock *Spec) enterScope(ctx context.Context, scope *scope, want *Params, outer *Hold) (*Hold, error) {
+	c := lock.locks
+	nest := scope.enter(&lock.Lock)
+	defer scope.leave(&lock.Lock)
+	p := c.newWaiter(&lock.Lock, want)
 	select {
-	case <-n.slot:
+	case <-nest.slot:
 	default:
-		if o.Try {
+		if want.Try {
 			return nil, p.giveUpError(request.ErrWaitOver)
 		}
 		over := c.unplaced.publish(p.wait(ctx))
-		w := request.Waiting{Key: p.key, Asks: &n.refusals, Since: o.Since, Until: p.until, Stop: c.Server.Done}
-		_, err := request.Wait(ctx, c.Server, &w, n.slot)
+		how := request.Waiting{Key: p.key, Asks: &nest.refusals, Since: want.Since, Until: p.until, Stop: c.Server.Done}
+		_, err := request.Wait(ctx, c.Server, &how, nest.slot)
 		if over(); err != nil {
 			return nil, p.giveUpError(err)
 		}
 	}
-	defer func() { n.slot <- struct{}{} }()
-	o.scope, o.asks = sc, &n.refusals
-	if t := n.t.Load(); t != nil {
-		h, err := sc.join(ctx, t, &l.Lock, o)
+	defer func() { nest.slot <- struct{}{} }()
+	want.scope, want.asks = scope, &nest.refusals
+	if t := nest.t.Load(); t != nil {
+		h, err := scope.join(ctx, t, &lock.Lock, want)
 		if !errors.Is(err, errNotNested) {
 			return h, p.giveUpError(err)
 		}
@@ -90,12 +90,12 @@ func (l *Spec) enterScope(ctx context.Context, sc *scope, o *Params, outer *Hold
 	var h *Hold
 	var err error
 	if outer != nil {
-		h, err = c.nest(ctx, &l.Lock, outer, o)
+		h, err = c.nest(ctx, &lock.Lock, outer, want)
 	} else {
-		h, err = l.acquire(c, ctx, &l.Lock, *o)
+		h, err = lock.acquire(c, ctx, &lock.Lock, *want)
 	}
 	if err == nil {
-		n.t.Store(h.t)
+		nest.t.Store(h.t)
 	}
 	return h, err
 }

@@ -10,9 +10,9 @@ type backoff func(tries int) time.Duration
 
 // Spin returns the lock that has this name in Redis for which callers try again and again.
 func (c *Locks) Spin(key string, pause func(tries int) time.Duration) Spec {
-	l := c.Plain(key)
-	l.kind, l.channel, l.own = spinning, "", backoff(pause)
-	return l
+	lock := c.Plain(key)
+	lock.kind, lock.channel, lock.own = spinning, "", backoff(pause)
+	return lock
 }
 
 // spinPause asks the backoff how long to pause. It is the user's: if it panics, the

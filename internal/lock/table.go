@@ -75,8 +75,8 @@ const localQueuePause = time.Second
 
 // enter waits for the caller's turn, and says whether it is inside. A Try fails at once if the queue is not empty: somebody is
 // about to take the lock, or to line up for it.
-func (local *localQueue) enter(ctx context.Context, p *waiter, o *Params) (in bool, err error) {
-	if o.Try {
+func (local *localQueue) enter(ctx context.Context, p *waiter, want *Params) (in bool, err error) {
+	if want.Try {
 		if local.gate.TryEnter() {
 			return true, nil
 		}

@@ -11,30 +11,30 @@ import (
 // take asks for the lock. If it does not get it, it returns what the server says: so
 // many facts. On failure it leaves the gate once it is known that the lock was not
 // taken, or has been released.
-func take(ctx context.Context, t *term, o *request.Call, n int) (facts []driver.Reply, err error) {
-	reply, err := o.Run(ctx)
-	if err = judge(o, reply, err, t); err != nil {
-		abandon(o, t)
+func take(ctx context.Context, t *term, call *request.Call, n int) (facts []driver.Reply, err error) {
+	reply, err := call.Run(ctx)
+	if err = judge(call, reply, err, t); err != nil {
+		abandon(call, t)
 		return nil, err
 	}
 	if reply.Kind == driver.ReplyInt {
-		t.taken(o.Sent, reply.Int)
+		t.taken(call.Sent, reply.Int)
 		return nil, nil
 	}
 	if len(reply.List) != n {
-		abandon(o, t)
-		return nil, request.Unexpected(reply, o.Script)
+		abandon(call, t)
+		return nil, request.Unexpected(reply, call.Script)
 	}
 	return reply.List, nil
 }
 
 // judge returns why a request has not taken these terms: too few replicas may know of what the server has, and may forget.
 // What it leaves is like what a lost reply may have left: an orphan, which is released on whatever server is the primary by then.
-func judge(o *request.Call, reply driver.Reply, err error, ts ...*term) error {
-	if short := o.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
-		o.Unknown, err = true, short
+func judge(call *request.Call, reply driver.Reply, err error, ts ...*term) error {
+	if short := call.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
+		call.Unknown, err = true, short
 	}
-	if o.Uncertain(err) {
+	if call.Uncertain(err) {
 		for _, t := range ts {
 			t.markUncertain()
 		}
@@ -45,17 +45,17 @@ func judge(o *request.Call, reply driver.Reply, err error, ts ...*term) error {
 // abandon leaves the gates of terms that one request was to take. If it is in flight its
 // outcome is waited for first: a release sent now could overtake it. Should it succeed, the
 // next goroutine of this process inherits the lock.
-func abandon(o *request.Call, ts ...*term) {
+func abandon(call *request.Call, ts ...*term) {
 	leave := func() {
 		for _, t := range ts {
 			t.withdraw()
 		}
 	}
-	if o.Pending == nil {
+	if call.Pending == nil {
 		leave()
 		return
 	}
-	pending := *o
+	pending := *call
 	pending.Server.Go(func() {
 		reply, err := pending.Outcome()
 		if judge(&pending, reply, err, ts...) != nil || reply.Kind != driver.ReplyInt {
@@ -89,9 +89,9 @@ func passOn(t *term) {
 // start makes a term that was just taken live, with its first hold, and begins a quantum;
 // fresh says that the lock came from elsewhere. It gives the term up, and returns nil, if
 // the term is no longer trusted, was revoked, or the client was closed meanwhile.
-func (e *entry) start(ctx context.Context, t *term, o *Params, fresh bool) (h *Hold, trusted bool) {
+func (e *entry) start(ctx context.Context, t *term, want *Params, fresh bool) (h *Hold, trusted bool) {
 	now := time.Now()
-	if trusted = t.trusted(ctx, o.Until, now); trusted {
+	if trusted = t.trusted(ctx, want.Until, now); trusted {
 		// Before it begins: it can be lost at once, and the entry with it.
 		if fresh && e.budget.Owed > 0 {
 			e.budget.Settled(e.news.Foreign(), now)
@@ -100,7 +100,7 @@ func (e *entry) start(ctx context.Context, t *term, o *Params, fresh bool) (h *H
 		if t.lock.kind.part {
 			e.news.Stop() // only who waits listens
 		}
-		h = t.begin(ctx, o, now)
+		h = t.begin(ctx, want, now)
 	}
 	if h == nil {
 		t.discard()

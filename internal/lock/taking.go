@@ -17,21 +17,21 @@ import (
 // its end when the lock moves to another id.
 
 // taking prepares a request that may make t the owner. x is where it notes what the server refuses.
-func (t *owner) taking(s *script.Script, args []string, p *Params, x *request.Refusals) request.Call {
-	o := t.op(s, args)
-	o.Stop, o.Until, o.Since, o.Acks, o.Patient = t.c.Server.Done, p.Until, p.Since, t.c.Server.Acks.Holds, true
-	o.Refusals = x
-	if p.asks != nil {
-		o.Refusals = request.AllRefusals([]*request.Refusals{x, p.asks})
+func (t *owner) taking(s *script.Script, args []string, want *Params, x *request.Refusals) request.Call {
+	call := t.op(s, args)
+	call.Stop, call.Until, call.Since, call.Acks, call.Patient = t.c.Server.Done, want.Until, want.Since, t.c.Server.Acks.Holds, true
+	call.Refusals = x
+	if want.asks != nil {
+		call.Refusals = request.AllRefusals([]*request.Refusals{x, want.asks})
 	}
 	if t.lock.taking != nil {
-		o.Keys = t.lock.taking
+		call.Keys = t.lock.taking
 	}
 	if t.fenced { // the script counts the acquisition
-		o.Keys = append(slices.Clip(o.Keys), cmp.Or(t.lock.tokens.key, tokenKey(t.lock.key)))
-		o.Args = append(slices.Clip(o.Args), wire.Millis(cmp.Or(t.lock.tokens.endless, t.c.TokenTTL)))
+		call.Keys = append(slices.Clip(call.Keys), cmp.Or(t.lock.tokens.key, tokenKey(t.lock.key)))
+		call.Args = append(slices.Clip(call.Args), wire.Millis(cmp.Or(t.lock.tokens.endless, t.c.TokenTTL)))
 	}
-	return o
+	return call
 }
 
 // trusted says whether a term that was just taken may be given to a holder.
@@ -44,13 +44,13 @@ func (t *nest) trusted(ctx context.Context, until, now time.Time) bool {
 	if left <= 0 {
 		return false
 	}
-	o := t.raising(t.args[0], unchanged)
-	o.Stop, o.Until = t.c.Server.Done, until
-	reply, err := o.Run(ctx)
-	if err != nil || o.Short != nil || request.First(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
+	call := t.raising(t.args[0], unchanged)
+	call.Stop, call.Until = t.c.Server.Done, until
+	reply, err := call.Run(ctx)
+	if err != nil || call.Short != nil || request.First(reply).Int != 1 || t.lease.Left(time.Now()) <= 0 {
 		return false
 	}
-	t.lease.Confirm(o.Sent, t.length)
+	t.lease.Confirm(call.Sent, t.length)
 	return t.lease.Left(time.Now()) > 0
 }
 
@@ -63,28 +63,28 @@ func (c *env) renewLocks(s *script.Script, batch []*renew.Lease) {
 	asked := make([]*renew.Lease, 0, len(batch))
 	bound, now := c.Watchdog, time.Now()
 	prolongs := false
-	for _, l := range batch {
-		t := l.Holder.(*renewed) //nolint:forcetypeassert // this kind's holders are terms
-		if l.Ask > 0 {
+	for _, lease := range batch {
+		t := lease.Holder.(*renewed) //nolint:forcetypeassert // this kind's holders are terms
+		if lease.Ask > 0 {
 			prolongs = true
-			bound = min(bound, 3*l.Left(now)) // there must be time for another attempt
+			bound = min(bound, 3*lease.Left(now)) // there must be time for another attempt
 		}
 		t.mu.Lock()
 		if t.state == termLive {
 			count := t.showLocked(t.count - t.reads)
-			asked, counts = append(asked, l), append(counts, count)
+			asked, counts = append(asked, lease), append(counts, count)
 			keys = append(keys, t.keysLocked()...)
-			args = append(append(args, t.id, wire.Millis(l.Ask), count), t.lock.more...)
+			args = append(append(args, t.id, wire.Millis(lease.Ask), count), t.lock.more...)
 		}
 		t.mu.Unlock()
 	}
 	if len(asked) == 0 {
 		return
 	}
-	o := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Acks: c.Server.Acks.Renews && prolongs}
-	apart := o.Renew(asked)
-	for i, l := range asked {
-		l.Holder.(*renewed).shown(counts[i]) //nolint:forcetypeassert // as above
+	call := request.Call{Server: c.Server, Script: s, Keys: keys, Args: args, Lease: bound, Acks: c.Server.Acks.Renews && prolongs}
+	apart := call.Renew(asked)
+	for i, lease := range asked {
+		lease.Holder.(*renewed).shown(counts[i]) //nolint:forcetypeassert // as above
 	}
 	if apart {
 		request.AtATime(len(asked), func(i int) bool { c.renewLocks(s, asked[i:i+1]); return true })

@@ -54,16 +54,16 @@ const (
 )
 
 // newTerm makes a term that has yet to be taken, with that owner id; empty: with one that nobody has had.
-func (c *env) newTerm(at home, id string, l *Lock, o *Params) *term {
+func (c *env) newTerm(at home, id string, l *Lock, want *Params) *term {
 	if id == "" {
 		id = c.NewID()
 	}
-	t := &term{home: at, member: o.Member, queued: l.kind.queues && !o.Try, nest: nest{
-		owner: owner{c: c, lock: l, id: id, length: o.Lease, fenced: o.Fenced, watch: !o.HasLease}, alone: o.Member,
+	t := &term{home: at, member: want.Member, queued: l.kind.queues && !want.Try, nest: nest{
+		owner: owner{c: c, lock: l, id: id, length: want.Lease, fenced: want.Fenced, watch: !want.HasLease}, alone: want.Member,
 	}}
 	t.args = [4]string{c.watchdogMs, t.id, l.channel, "0"}
-	if o.Lease != c.Watchdog {
-		t.args[0] = wire.Millis(o.Lease)
+	if want.Lease != c.Watchdog {
+		t.args[0] = wire.Millis(want.Lease)
 	}
 	if t.watch {
 		t.keep = t.length
@@ -103,12 +103,12 @@ func (t *owner) op(s *script.Script, args []string) request.Call {
 // raising prepares a request that raises the lease to so many milliseconds, and shows
 // a hold count.
 func (t *nest) raising(lease, count string) request.Call {
-	o := t.op(t.lock.kind.renew, []string{t.id, lease, count})
+	call := t.op(t.lock.kind.renew, []string{t.id, lease, count})
 	t.mu.Lock()
-	o.Keys = t.keysLocked() // the script takes any number of locks
+	call.Keys = t.keysLocked() // the script takes any number of locks
 	t.mu.Unlock()
-	o.Acks = t.c.Server.Acks.Renews
-	return o
+	call.Acks = t.c.Server.Acks.Renews
+	return call
 }
 
 // taken notes that the server made t the owner.
@@ -130,7 +130,7 @@ func (t *nest) markUncertain() {
 
 // begin makes a taken term live, with its first hold. It returns nil if the
 // term was revoked, or the client closed, before it could begin.
-func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
+func (t *term) begin(ctx context.Context, want *Params, now time.Time) *Hold {
 	h := &t.first
 	h.t, h.open = t, 1
 	t.mu.Lock()
@@ -142,7 +142,7 @@ func (t *term) begin(ctx context.Context, o *Params, now time.Time) *Hold {
 	if t.lock.kind.shared {
 		h.reads, t.reads = true, 1
 	}
-	t.addLocked(ctx, h, o, now)
+	t.addLocked(ctx, h, want, now)
 	return h
 }
 
@@ -168,7 +168,7 @@ func (t *term) startPassing(now time.Time) (live, passable bool) {
 
 // adopt gives a live term that was passed on to its next hold. It returns
 // nil if the term has been lost in between.
-func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
+func (t *term) adopt(ctx context.Context, want *Params, now time.Time) *Hold {
 	h := &Hold{origin: origin{passed: true}, nesting: nesting{t: t, open: 1}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +178,7 @@ func (t *term) adopt(ctx context.Context, o *Params, now time.Time) *Hold {
 	t.inside, t.count = true, 1
 	t.token = 0 // it was the last holder's
 	t.correctLocked()
-	t.addLocked(ctx, h, o, now)
+	t.addLocked(ctx, h, want, now)
 	t.watchLocked()
 	return h
 }
@@ -248,10 +248,10 @@ func (t *term) release(ctx context.Context) error {
 	t.mu.Unlock()
 	foreign := t.home.notices().Foreign()
 	t.args[3] = t.c.Server.Own(t.home.notices(), t.lock.channel)
-	o := t.releasing(rest)
-	reply, err := o.Run(ctx)
-	if o.Left && ctx.Err() != nil {
-		rest := o
+	call := t.releasing(rest)
+	reply, err := call.Run(ctx)
+	if call.Left && ctx.Err() != nil {
+		rest := call
 		t.c.Server.Go(func() {
 			reply, err := rest.Finish()
 			reply = t.lock.left(context.Background(), reply)
@@ -261,7 +261,7 @@ func (t *term) release(ctx context.Context) error {
 		return err
 	}
 	reply = t.lock.left(ctx, reply)
-	err = t.released(&o, reply, err)
+	err = t.released(&call, reply, err)
 	t.home.depart(t, max(others, int(reply.Int)-1), foreign)
 	return err
 }
@@ -273,25 +273,25 @@ func (t *term) releasing(rest time.Duration) request.Call {
 	if rest > 0 {
 		return t.staying(rest, t.longest)
 	}
-	o := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
-	o.Patient = true
-	return o
+	call := t.op(t.lock.kind.release, t.lock.releaseArgs(t.args[1:]))
+	call.Patient = true
+	return call
 }
 
 // sendRelease releases the id of a term that is over.
 func (t *term) sendRelease() error {
-	o := t.releasing(0)
-	reply, err := o.Run(context.Background())
-	return t.released(&o, t.lock.left(context.Background(), reply), err)
+	call := t.releasing(0)
+	reply, err := call.Run(context.Background())
+	return t.released(&call, t.lock.left(context.Background(), reply), err)
 }
 
 // released judges the server's answer to the release.
-func (t *term) released(o *request.Call, reply driver.Reply, err error) error {
-	t.home.notices().Answered(o.Unknown || (err == nil && reply.Int >= 1))
+func (t *term) released(call *request.Call, reply driver.Reply, err error) error {
+	t.home.notices().Answered(call.Unknown || (err == nil && reply.Int >= 1))
 	switch {
 	case err != nil:
 		t.c.Events.ReleaseFailed(t.lock.Name(), t.id, err)
-	case reply.Int == 0 && (!o.Unknown || t.lease.Left(time.Now()) <= 0):
+	case reply.Int == 0 && (!call.Unknown || t.lease.Left(time.Now()) <= 0):
 		// Not ours any more. (If an attempt went unanswered it was that one
 		// which released the lock, provided that the lock was still ours then.)
 		t.orphan(nil)

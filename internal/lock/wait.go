@@ -20,13 +20,13 @@ import (
 
 // acquireAlone gets a lock that one at a time has for a caller that does not have it
 // already.
-func (c *table) acquireAlone(ctx context.Context, l *Lock, o Params) (*Hold, error) {
-	p := c.newWaiter(l, &o)
+func (c *table) acquireAlone(ctx context.Context, l *Lock, want Params) (*Hold, error) {
+	p := c.newWaiter(l, &want)
 	e := c.get(l)
 	var passed *term
 	var err error
 	if !e.gate.TryEnter() {
-		if passed, err = p.enterCounted(ctx, e, l, &o); err != nil {
+		if passed, err = p.enterCounted(ctx, e, l, &want); err != nil {
 			return nil, err
 		}
 	}
@@ -35,10 +35,10 @@ func (c *table) acquireAlone(ctx context.Context, l *Lock, o Params) (*Hold, err
 	}
 	var h *Hold
 	if passed != nil {
-		h, err = c.handOff(ctx, passed, l, &o)
+		h, err = c.handOff(ctx, passed, l, &want)
 	}
 	if h == nil && err == nil {
-		h, err = c.compete(ctx, e, l, &o, &p)
+		h, err = c.compete(ctx, e, l, &want, &p)
 	}
 	if p.intent != nil {
 		p.intent.over()
@@ -65,30 +65,30 @@ func (p *waiter) end(h *Hold, err error) (*Hold, error) {
 
 // compete tries for the lock against other processes. The caller is inside the
 // gate; on failure it no longer is.
-func (c *table) compete(ctx context.Context, e *entry, l *Lock, o *Params, p *waiter) (*Hold, error) {
-	t := e.newTerm(l, o)
+func (c *table) compete(ctx context.Context, e *entry, l *Lock, want *Params, p *waiter) (*Hold, error) {
+	t := e.newTerm(l, want)
 	var late request.Lateness
 	var slowest time.Duration // of the tries of who spins
 	tries := 0
 	for {
 		if e.budget.Owed > 0 {
-			if err := p.yieldOwed(ctx, e, t, o.Try); err != nil {
+			if err := p.yieldOwed(ctx, e, t, want.Try); err != nil {
 				t.withdraw()
 				return nil, err
 			}
 		}
-		q := t.taking(l.kind.take, t.args[:2], o, &e.refused)
-		facts, err := take(ctx, t, &q, 2)
+		call := t.taking(l.kind.take, t.args[:2], want, &e.refused)
+		facts, err := take(ctx, t, &call, 2)
 		if err != nil {
 			return nil, err // take has left the gate, or will
 		}
 		if facts == nil {
-			h, trusted := e.start(ctx, t, o, true)
+			h, trusted := e.start(ctx, t, want, true)
 			switch {
 			case h != nil:
 				return h, nil
 			case !trusted: // the reply came too late
-				err = late.Again(ctx, c.Server, o.Try, o.Until)
+				err = late.Again(ctx, c.Server, want.Try, want.Until)
 			case c.Server.Closed():
 				err = request.ErrClosed
 			}
@@ -96,25 +96,25 @@ func (c *table) compete(ctx context.Context, e *entry, l *Lock, o *Params, p *wa
 				e.leave()
 				return nil, err
 			}
-			t = e.newTerm(l, o)
+			t = e.newTerm(l, want)
 			continue
 		}
 		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
-		p.seen = sawAt(q.Sent, owner, ttl)
+		p.seen = sawAt(call.Sent, owner, ttl)
 		e.saw(p.seen)
 		c.reapFound(l, owner)
 		tries++
 		switch {
-		case o.Try, p.inVain():
+		case want.Try, p.inVain():
 			err = request.ErrWaitOver
 		case l.kind.pause != nil:
 			p.publish(ctx, e, t)
 			d := l.kind.pause(t, tries)
-			slowest = max(slowest, time.Since(q.Sent))
-			if last := time.Until(o.Until) - 2*slowest - time.Millisecond; !o.Until.IsZero() && last > 0 {
+			slowest = max(slowest, time.Since(call.Sent))
+			if last := time.Until(want.Until) - 2*slowest - time.Millisecond; !want.Until.IsZero() && last > 0 {
 				d = min(d, last) // for a last try that is answered in time
 			}
-			_, err = request.Pause(ctx, c.Server.Done, nil, o.Until, d)
+			_, err = request.Pause(ctx, c.Server.Done, nil, want.Until, d)
 		default:
 			if p.notNow(request.ErrWaitOver) {
 				c.Events.Refused(owner)
@@ -163,13 +163,13 @@ type ahead struct {
 }
 
 // newWaiter begins the waiting of a caller, unless that is a part of a longer one.
-func (c *table) newWaiter(l *Lock, o *Params) waiter {
-	p := waiter{c: c, key: l.key, start: time.Now(), until: o.Until, lock: l, at: o.At, inquiry: inquiry{never: o.Try || o.Hasty}, refused: o.refused}
-	if o.refused != nil {
+func (c *table) newWaiter(l *Lock, want *Params) waiter {
+	p := waiter{c: c, key: l.key, start: time.Now(), until: want.Until, lock: l, at: want.At, inquiry: inquiry{never: want.Try || want.Hasty}, refused: want.refused}
+	if want.refused != nil {
 		p.lock = nil
 	}
-	if o.Since.IsZero() {
-		o.Since = p.start
+	if want.Since.IsZero() {
+		want.Since = p.start
 	}
 	return p
 }
@@ -180,7 +180,7 @@ func (p *waiter) notNow(why error) bool { return p.refused == nil || p.refused(w
 // giveUpError turns the end of the caller's waiting into a fact.Busy, unless the server does not
 // even say whether anybody has the lock. Other errors stay what they are.
 func (p *waiter) giveUpError(err error) error {
-	s := p.seen
+	seen := p.seen
 	switch {
 	case p.owner != "":
 	case p.silent != nil:
@@ -191,25 +191,25 @@ func (p *waiter) giveUpError(err error) error {
 			why = p.denied
 		}
 		if why == nil { // it had no time to ask
-			s = p.ahead.seen
+			seen = p.ahead.seen
 		}
 		err = request.During(why, err)
 	}
-	return handoff.GaveUp(err, s.busy(p.c.Server.Name(p.key)))
+	return handoff.GaveUp(err, seen.busy(p.c.Server.Name(p.key)))
 }
 
 // enter lines up at the gate of an entry that somebody is in. It returns what the caller
 // was let in with: a term that is passed on, or nil. On failure the entry has been left.
-func (p *waiter) enter(ctx context.Context, e *entry, o *Params) (*term, error) {
+func (p *waiter) enter(ctx context.Context, e *entry, want *Params) (*term, error) {
 	var passed *term
 	in, err := false, request.ErrWaitOver
-	if !o.Try {
-		o.asks.Over()
-		w := p.waiting(e, o)
+	if !want.Try {
+		want.asks.Over()
+		how := p.waiting(e, want)
 		p.ahead.entry = e
-		passed, in, err = p.lineUp(ctx, &e.gate, &turn{until: p.until, before: &w, slow: func(waited time.Duration) {
+		passed, in, err = p.lineUp(ctx, &e.gate, &turn{until: p.until, before: &how, slow: func(waited time.Duration) {
 			if t := e.current(); t != nil {
-				p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, o.At, t.site())
+				p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, want.At, t.site())
 			}
 		}})
 	}
@@ -233,16 +233,16 @@ func (p *waiter) enter(ctx context.Context, e *entry, o *Params) (*term, error) 
 
 // enterCounted lines up at the gate. Readers of this process see it if somebody
 // waits to write.
-func (p *waiter) enterCounted(ctx context.Context, e *entry, l *Lock, o *Params) (*term, error) {
+func (p *waiter) enterCounted(ctx context.Context, e *entry, l *Lock, want *Params) (*term, error) {
 	if !l.kind.stops {
-		return p.enter(ctx, e, o)
+		return p.enter(ctx, e, want)
 	}
 	e.retain()
 	defer e.put()
 	e.mu.Lock()
 	e.writers++
 	e.mu.Unlock()
-	passed, err := p.enter(ctx, e, o)
+	passed, err := p.enter(ctx, e, want)
 	e.mu.Lock()
 	e.writers--
 	e.mu.Unlock()
@@ -259,12 +259,12 @@ func (p *waiter) noteHolder(e *entry) {
 }
 
 // waiting says how a caller waits for those in e to ask the server, or to release what they have.
-func (p *waiter) waiting(e *entry, o *Params) request.Waiting {
-	w := request.Waiting{Key: p.key, Asks: &e.refused, Since: o.Since, Until: p.until, Stop: p.c.Server.Done, Held: e}
+func (p *waiter) waiting(e *entry, want *Params) request.Waiting {
+	how := request.Waiting{Key: p.key, Asks: &e.refused, Since: want.Since, Until: p.until, Stop: p.c.Server.Done, Held: e}
 	if e.space == queueSpace { // of several servers
-		w.Key = ""
+		how.Key = ""
 	}
-	return w
+	return how
 }
 
 // A turn is how a caller waits at a gate for its own.
@@ -278,21 +278,21 @@ type turn struct {
 // lineUp waits at a gate. It returns what the caller was let in with. If it fails, in says whether the caller is inside
 // nevertheless: it was let in while it gave up.
 func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], turn *turn) (passed *term, in bool, err error) {
-	w, ok := p.c.tickets.Get().(*ticket)
+	tk, ok := p.c.tickets.Get().(*ticket)
 	if !ok {
-		w = &ticket{Ticket: gate.NewTicket[*term]()}
-		w.Who = w
+		tk = &ticket{Ticket: gate.NewTicket[*term]()}
+		tk.Who = tk
 	}
-	w.wait = p.wait(ctx)
-	if in = g.Enter(w.Ticket); !in {
+	tk.wait = p.wait(ctx)
+	if in = g.Enter(tk.Ticket); !in {
 		p.notNow(request.ErrWaitOver)
-		err = p.await(ctx, w, turn)
-		if in = err == nil || !g.Cancel(w.Ticket); in {
-			passed = w.Take()
+		err = p.await(ctx, tk, turn)
+		if in = err == nil || !g.Cancel(tk.Ticket); in {
+			passed = tk.Take()
 		}
 	}
-	w.Ctx = nil
-	p.c.tickets.Put(w)
+	tk.Ctx = nil
+	p.c.tickets.Put(tk)
 	return passed, in, err
 }
 
@@ -313,26 +313,26 @@ type ticket struct {
 const longestAlarm = 10 * time.Second
 
 // wakeAt has w woken at that time, or before it.
-func (w *ticket) wakeAt(at, now time.Time) {
-	if w.alarm != nil && !w.rang.Load() && !at.Before(w.rings) {
+func (tk *ticket) wakeAt(at, now time.Time) {
+	if tk.alarm != nil && !tk.rang.Load() && !at.Before(tk.rings) {
 		return
 	}
 	d := min(at.Sub(now), longestAlarm)
-	w.rings = now.Add(d)
-	w.rang.Store(false)
-	if w.alarm == nil {
-		w.alarm = time.AfterFunc(d, func() {
-			w.rang.Store(true)
-			w.Wake()
+	tk.rings = now.Add(d)
+	tk.rang.Store(false)
+	if tk.alarm == nil {
+		tk.alarm = time.AfterFunc(d, func() {
+			tk.rang.Store(true)
+			tk.Wake()
 		})
 	} else {
-		w.alarm.Reset(d)
+		tk.alarm.Reset(d)
 	}
 }
 
 // await waits until w is let in. Close wakes who waits at the gate of an entry, whose turn has no over: a channel that all
 // listen to costs every hand-off time.
-func (p *waiter) await(ctx context.Context, w *ticket, turn *turn) error {
+func (p *waiter) await(ctx context.Context, tk *ticket, turn *turn) error {
 	warn := p.c.SlowWait
 	if turn.slow == nil {
 		warn = 0
@@ -362,18 +362,18 @@ func (p *waiter) await(ctx context.Context, w *ticket, turn *turn) error {
 					return err
 				}
 			}
-			w.wakeAt(look, now)
+			tk.wakeAt(look, now)
 		}
 		if warn > 0 {
-			w.wakeAt(p.start.Add(warn), now)
+			tk.wakeAt(p.start.Add(warn), now)
 		}
-		p.rings(ctx, w, now)
+		p.rings(ctx, tk, now)
 		if !turn.until.IsZero() {
-			w.wakeAt(turn.until, now)
+			tk.wakeAt(turn.until, now)
 		}
 		select {
-		case <-w.Woken():
-			if w.In() {
+		case <-tk.Woken():
+			if tk.In() {
 				return nil
 			}
 		case <-ctx.Done():
