@@ -22,7 +22,7 @@ const (
 	quantumHands = 32                   // a quantum ends after this many hand-offs
 	quantumMin   = time.Millisecond     // and this much time,
 	QuantumMax   = 5 * time.Millisecond // or after this much time alone
-	ReignMax     = time.Second          // yield then, even if nobody can be seen to wait
+	HeldMax      = time.Second          // yield then, even if nobody can be seen to wait
 
 	shortestPause = 5 * time.Millisecond
 	LongestPause  = 80 * time.Millisecond
@@ -87,7 +87,7 @@ func (u *Budget) quiet(now time.Time) bool { return u.takers == 0 && now.Before(
 
 // Last says whether this process has had the lock for long enough, seen or
 // unseen waiters.
-func (u *Budget) Last(now time.Time) bool { return now.Sub(u.HeldSince) >= ReignMax }
+func (u *Budget) Last(now time.Time) bool { return now.Sub(u.HeldSince) >= HeldMax }
 
 // Free notes that the lock was released and nobody else listens: what was learnt
 // was about others.

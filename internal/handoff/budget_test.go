@@ -35,21 +35,21 @@ func TestReignSpansQuanta(t *testing.T) {
 	start := time.Now()
 	var u Budget
 	u.Begin(start, true)
-	for at := time.Duration(0); at < ReignMax; at += QuantumMax {
+	for at := time.Duration(0); at < HeldMax; at += QuantumMax {
 		now := start.Add(at)
 		u.Hands = quantumHands
 		u.Begin(now, false) // it stayed here
 		if u.Hands != 0 || u.Over(now) || u.Last(now) {
-			t.Fatalf("after %v: %d hands, over %v, last %v; want a new quantum of the same reign", at, u.Hands, u.Over(now), u.Last(now))
+			t.Fatalf("after %v: %d hands, over %v, last %v; want a new quantum while the lock stays here", at, u.Hands, u.Over(now), u.Last(now))
 		}
 	}
-	end := start.Add(ReignMax)
+	end := start.Add(HeldMax)
 	if !u.Last(end) {
-		t.Errorf("the reign goes on after %v", ReignMax)
+		t.Errorf("the lock stays here after %v", HeldMax)
 	}
 	u.Begin(end, true)
 	if u.Last(end) {
-		t.Error("a new reign is over at once")
+		t.Error("the time is over as soon as it has begun anew")
 	}
 }
 

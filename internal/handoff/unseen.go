@@ -35,7 +35,7 @@ func (b *UnseenPauses) Yields(channel string, begun, now time.Time) bool {
 		r.channel, r.since = channel, begun
 	}
 	r.until = now
-	if now.Sub(r.since) < ReignMax {
+	if now.Sub(r.since) < HeldMax {
 		return false
 	}
 	r.since = now

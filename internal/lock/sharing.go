@@ -61,7 +61,7 @@ func (t *nest) heard(others int, failed error) (again bool) {
 	if failed == nil {
 		t.others = max(0, others)
 	}
-	if !t.c.Server.SeenByScripts() && time.Since(t.opened) >= handoff.ReignMax {
+	if !t.c.Server.SeenByScripts() && time.Since(t.opened) >= handoff.HeldMax {
 		t.others = max(1, t.others) // they may listen at another node
 	}
 	again = t.state == termLive && t.others > 0

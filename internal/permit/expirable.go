@@ -81,7 +81,7 @@ func (s *Expirable) Acquire(ctx context.Context, want Want) ([]*Permit, error) {
 			// Nobody works under these permits yet, so they need not wait for the
 			// end of their lease.
 			for _, p := range ps {
-				p.end(request.ErrClosed, "")
+				p.stop(request.ErrClosed, "")
 			}
 			s.discard(w.Want.ids, w.Want.uncertain)
 			return nil, request.ErrClosed
@@ -109,7 +109,7 @@ func (s *Expirable) begin(w *expirableWaiter) []*Permit {
 		p := newPermit(s, w, id, now)
 		if p.lease.Left(now) <= 0 || !p.begin() {
 			for _, earlier := range ps[:i] {
-				earlier.end(holdctx.ErrReleased, "")
+				earlier.stop(holdctx.ErrReleased, "")
 			}
 			return nil
 		}

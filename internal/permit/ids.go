@@ -45,7 +45,7 @@ func (s *Expirable) giveBack(ids []string) error {
 		}
 	}
 	for _, p := range ours {
-		if p.end(holdctx.ErrReleased, "") {
+		if p.stop(holdctx.ErrReleased, "") {
 			p.state.Tell(holdctx.EndReleased, nil)
 		}
 	}

@@ -28,7 +28,7 @@ type Permit struct {
 	site      callsite.Site
 	since     time.Time
 
-	state    holdctx.State  // ended by end and nothing else; its mutex guards what follows, too
+	state    holdctx.State  // ended by stop and nothing else; its mutex guards what follows, too
 	lost     holdctx.Reason // how it was lost, if it was
 	detached bool           // Detach was called: it is over here when it is released here, and not before
 	note     string         // what its holder says that it is for
@@ -97,7 +97,7 @@ func (p *Permit) Value(key any) any {
 func (p *Permit) begin() bool {
 	p.sem.all.live.add(p)
 	if !p.sem.all.Clock.Add(&p.lease, p.kept) {
-		p.end(request.ErrClosed, "")
+		p.stop(request.ErrClosed, "")
 		return false
 	}
 	return true
@@ -152,9 +152,9 @@ func (p *Permit) Err() error {
 	return p.state.Over()
 }
 
-// end ends the permit, if nothing else has, and says whether it did. Its context
+// stop ends the permit, if nothing else has, and says whether it did. Its context
 // ends before anything else happens. how is empty if it was not lost.
-func (p *Permit) end(err error, how holdctx.Reason) bool {
+func (p *Permit) stop(err error, how holdctx.Reason) bool {
 	p.state.Mu.Lock()
 	if (p.detached && err != holdctx.ErrReleased) || !p.state.EndLocked(err) { //nolint:errorlint // the value itself
 		p.state.Mu.Unlock()
@@ -173,7 +173,7 @@ func (p *Permit) lose(how holdctx.Reason) {
 		how = holdctx.Lease
 	}
 	err := p.lostError(how)
-	if !p.end(err, how) {
+	if !p.stop(err, how) {
 		return
 	}
 	p.sem.all.Events.Lost(p.loss(err, time.Now()))
@@ -216,7 +216,7 @@ func (p *Permit) EndContext() { p.state.CutContext(request.ErrClosed) }
 
 // Close ends the permit and leaves it to its lease: a section may still run.
 func (p *Permit) Close() {
-	if p.end(request.ErrClosed, "") {
+	if p.stop(request.ErrClosed, "") {
 		p.state.Tell(holdctx.EndClosed, nil)
 	}
 }
@@ -235,7 +235,7 @@ type ending struct {
 // letGo ends the permit for its holder.
 func (p *Permit) letGo() ending {
 	_ = p.Err() // a window that is over ends the permit as lost
-	live := p.end(holdctx.ErrReleased, "")
+	live := p.stop(holdctx.ErrReleased, "")
 	first, why := p.state.NoteRelease()
 	p.state.Mu.Lock()
 	defer p.state.Mu.Unlock()

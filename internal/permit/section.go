@@ -18,9 +18,9 @@ type sections struct {
 
 // A Section runs a function under permits that are only counted.
 type Section struct {
-	sem *Counted
-	n   int
-	end func() // its context
+	sem   *Counted
+	n     int
+	leave func() // its context
 }
 
 // Begin begins a section under n permits, which are still to be acquired. Whoever
@@ -38,7 +38,7 @@ func (x *Section) End() { x.sem.all.sections.add(-1) }
 func (x *Section) With(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := x.sem.all.Server.Calm.OnEnd(func() { cancel(request.ErrClosed) })
-	x.end = func() {
+	x.leave = func() {
 		stop()
 		cancel(holdctx.ErrReleased)
 	}
@@ -48,7 +48,7 @@ func (x *Section) With(ctx context.Context) context.Context {
 // Release gives the section's permits back, when its function has returned. That
 // they could not be given back is an event and no error: the work is done.
 func (x *Section) Release(ctx context.Context) error {
-	x.end()
+	x.leave()
 	if x.n == 0 {
 		return nil
 	}
