@@ -94,10 +94,7 @@ func (t *term) afterLoss(reason holdctx.Reason, err error, at time.Time, ended [
 	case reason == holdctx.Gone && !t.lock.kind.part: // of a group's values some may be left
 		t.orphan(nil)
 	default:
-		t.c.Server.Go(func() {
-			_ = t.sendRelease()
-			t.home.put()
-		})
+		releaseLater(t, t.home.put)
 		return
 	}
 	t.home.put()

@@ -285,6 +285,14 @@ func (t *term) sendRelease() error {
 	return t.released(&call, t.lock.left(context.Background(), reply), err)
 }
 
+// releaseLater is sendRelease in the background, and then calls then.
+func releaseLater(t *term, then func()) {
+	t.c.Server.Go(func() {
+		_ = t.sendRelease()
+		then()
+	})
+}
+
 // released judges the server's answer to the release.
 func (t *term) released(call *request.Call, reply driver.Reply, err error) error {
 	t.home.notices().Answered(call.Unknown || (err == nil && reply.Int >= 1))
@@ -345,10 +353,7 @@ func (r *renewed) Close() {
 		return
 	}
 	t.home.retain()
-	t.c.Server.Go(func() {
-		_ = t.sendRelease()
-		t.home.put()
-	})
+	releaseLater(t, t.home.put)
 }
 
 // refuse releases a term that came too late: the client has been closed.
@@ -359,10 +364,7 @@ func (t *term) refuse() {
 		t.endLocked(request.ErrClosed)
 	}
 	t.mu.Unlock()
-	t.c.Server.Go(func() {
-		_ = t.sendRelease()
-		t.home.leave()
-	})
+	releaseLater(t, t.home.leave)
 }
 
 // discard gives up a term that never began. If it was taken or put into a queue,
@@ -384,10 +386,7 @@ func (t *term) discard() {
 		t.c.quit(t.lock, t.id, t)
 		return
 	}
-	t.c.Server.Go(func() {
-		_ = t.sendRelease()
-		t.home.put()
-	})
+	releaseLater(t, t.home.put)
 }
 
 // withdraw gives up a term that never began, and lets the next caller in.
