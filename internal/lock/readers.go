@@ -34,12 +34,14 @@ type readQueue struct {
 // A reader is a reader in line.
 type reader = waitq.Waiter[toRead]
 
-// A toRead is how a reader wants the lock, and what it gets.
+// A toRead is what the worker has to know of a reader, and what that gets.
 type toRead struct {
-	Params
+	queue    *readQueue
+	since    time.Time // when it began to wait
+	lease    time.Duration
+	hasLease bool
 
-	queue *readQueue
-	t     *term // once it is told that it has a place in it
+	t *term // once it is told that it has a place in it
 }
 
 var rejoinNext = 100 * time.Millisecond // between two questions whether others still wait
@@ -97,7 +99,7 @@ func joinOrLineUp(ctx context.Context, p *waiter, e *entry, want *Params) (*term
 		rq.Start(c.Server, p.lock.allKeys(), rq.work)
 		e.extra = rq
 	}
-	reader := &reader{Wait: p.wait(ctx).Wait, Want: toRead{Params: *want, queue: rq}, Once: want.Try}
+	reader := &reader{Wait: p.wait(ctx).Wait, Once: want.Try, Want: toRead{queue: rq, since: want.Since, lease: want.Lease, hasLease: want.HasLease}}
 	rq.Lock()
 	defer rq.Unlock()
 	rq.JoinLocked(reader, e.retain)
@@ -111,7 +113,9 @@ func joinOrLineUp(ctx context.Context, p *waiter, e *entry, want *Params) (*term
 func (rq *readQueue) await(ctx context.Context, reader *reader, p *waiter, want *Params) error {
 	want.asks.Over()
 	how := p.waiting(rq.entry, want)
-	how.At, how.Do = p.inquiry.due(ctx, p), func() { p.inquire(rq.entry) }
+	if at := p.inquiry.due(ctx, p); !at.IsZero() {
+		how.At, how.Do = at, func() { p.inquire(rq.entry) }
+	}
 	if !want.Try && rq.entry.inVain(p.start, p.until) {
 		how.Until = p.start // it is over
 	}
@@ -127,10 +131,9 @@ func (rq *readQueue) await(ctx context.Context, reader *reader, p *waiter, want 
 func (rq *readQueue) work() {
 	defer rq.entry.put()
 	for first := rq.Batch(1); len(first) > 0; first = rq.Batch(1) {
-		ctx, want := rq.While(first[0]), first[0].Want.Params
-		want.Try, want.Until, want.scope, want.asks, want.Member, want.refused = false, time.Time{}, nil, nil, false, rq.refused
-		h, err := rq.c.acquireAlone(ctx, rq.l, want)
-		rq.tell(ctx, h, err, &want)
+		ctx, of := rq.While(first[0]), &first[0].Want
+		h, err := rq.c.acquireAlone(ctx, rq.l, Params{Wish: Wish{Lease: of.lease, HasLease: of.hasLease}, Since: of.since, At: first[0].Site, refused: rq.refused})
+		rq.tell(ctx, h, err, of.lease)
 	}
 }
 
@@ -150,8 +153,9 @@ func (rq *readQueue) refused(why error) (waits bool) {
 	return rq.Line.Len() > 0
 }
 
-// tell tells those in line how it went with a lock that was wanted so. h is the hold that was got for them; it ends here.
-func (rq *readQueue) tell(ctx context.Context, h *Hold, err error, want *Params) {
+// tell tells those in line how it went with a lock that was wanted with that lease. h is the hold that was got for them; it
+// ends here.
+func (rq *readQueue) tell(ctx context.Context, h *Hold, err error, lease time.Duration) {
 	rq.entry.mu.Lock() // or somebody would line up that could join
 	rq.Lock()
 	rq.why = nil
@@ -166,8 +170,8 @@ func (rq *readQueue) tell(ctx context.Context, h *Hold, err error, want *Params)
 		case seated:
 			reader.Want.t = h.t
 		case h == nil && ctx.Err() != nil, // everybody had left: this one has come since
-			errors.Is(err, request.ErrTooLate) && reader.Want.Lease != want.Lease, // another's lease is too short
-			request.Outlasted(err) && rq.Server.Patient(reader.Want.Since):        // of others
+			errors.Is(err, request.ErrTooLate) && reader.Want.lease != lease, // another's lease is too short
+			request.Outlasted(err) && rq.Server.Patient(reader.Want.since):   // of others
 			continue
 		}
 		rq.TellLocked(reader, err)
