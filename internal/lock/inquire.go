@@ -44,8 +44,13 @@ func (inquiry *inquiry) due(ctx context.Context, p *waiter) time.Time {
 // inquire has the client asked that has the lock, as far as the caller, or those before it, have seen.
 func (p *waiter) inquire(e *entry) {
 	p.inquiry.at = time.Time{}
-	if owner := cmp.Or(p.owner, e.lastSeen().owner); owner != "" && !wire.Kept(owner) {
-		p.c.Events.Inquire(p.key, owner)
+	e.inquire(p.key, p.owner)
+}
+
+// inquire has the client asked that has the lock with that key: the owner's, or if that is empty, of whoever was last seen with it.
+func (e *entry) inquire(key, owner string) {
+	if owner = cmp.Or(owner, e.lastSeen().owner); owner != "" && !wire.Kept(owner) {
+		e.ls.Events.Inquire(key, owner)
 	}
 }
 

@@ -114,12 +114,13 @@ func (rq *readQueue) await(ctx context.Context, reader *reader, p *waiter, want 
 	want.asks.Over()
 	how := p.waiting(rq.entry, want)
 	if at := p.inquiry.due(ctx, p); !at.IsZero() {
-		how.At, how.Do = at, func() { p.inquire(rq.entry) }
+		how.At, how.Do = at, func() { rq.entry.inquire(rq.l.key, "") } // p does not escape: most readers join a term, and cost nothing
 	}
 	if !want.Try && rq.entry.inVain(p.start, p.until) {
 		how.Until = p.start // it is over
 	}
 	err := rq.AwaitAs(reader, &how, func(why error) error { return why })
+	p.inquiry.at = how.At // zero: it was asked
 	if err == nil && ctx.Err() != nil { // both
 		reader.Want.t.giveBack(true)
 		err = request.ContextError(ctx)
