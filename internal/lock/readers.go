@@ -120,7 +120,7 @@ func (rq *readQueue) await(ctx context.Context, reader *reader, p *waiter, want 
 		how.Until = p.start // it is over
 	}
 	err := rq.AwaitAs(reader, &how, func(why error) error { return why })
-	p.inquiry.at = how.At // zero: it was asked
+	p.inquiry.at = how.At               // zero: it was asked
 	if err == nil && ctx.Err() != nil { // both
 		reader.Want.t.giveBack(true)
 		err = request.ContextError(ctx)
