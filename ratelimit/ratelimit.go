@@ -189,7 +189,8 @@ func (l *Limiter) Acquire(ctx context.Context, n int) error {
 // TryAcquire does what Acquire does, and waits no longer than wait. A negative wait is redlatch.ErrInvalid. With a wait
 // of 0 it takes n permits if that is possible at once, and overtakes nobody of this
 // process. If it is not possible it returns a *redlatch.BusyError that says when it will
-// be, and nothing is taken.
+// be, and nothing is taken. If the server does not answer, such a call goes on for
+// redlatch.Config.OutageTimeout, or until ctx ends.
 //
 // A wait that would be in vain is not slept through. TryAcquire returns that error at once, also while it waits, if there
 // will be too few permits until its wait is over. Permits that are given back, and a higher rate, may come sooner: such a

@@ -92,7 +92,9 @@ func (s *Expirable) Acquire(ctx context.Context, n int) (*redlatch.Hold, error) 
 // TryAcquire does what Acquire does, and waits no longer than wait. A negative
 // wait is redlatch.ErrInvalid. With a wait of 0 it acquires the permits if they
 // are free at once, and overtakes no caller of this process that waits. Else it
-// returns a *redlatch.BusyError and changes nothing.
+// returns a *redlatch.BusyError and changes nothing. If the server does not
+// answer, such a call goes on for redlatch.Config.OutageTimeout, or until ctx
+// ends.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, wait time.Duration) (*redlatch.Hold, error) {
 	_, hold, err := s.acquire(ctx, n, args.AtMost(wait), s.engines.HoldSite())
 	return hold, err

@@ -104,8 +104,9 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 //
 // With a wait of 0 it takes n permits if they are free. It never waits for permits
 // then, and overtakes nobody in this process who does. If it cannot have them it
-// returns a *redlatch.BusyError, and nothing has changed. n = 0 succeeds without
-// asking anybody.
+// returns a *redlatch.BusyError, and nothing has changed. If the server does not
+// answer, such a call goes on for redlatch.Config.OutageTimeout, or until ctx
+// ends. n = 0 succeeds without asking anybody.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, wait time.Duration) error {
 	_, err := s.acquire(ctx, n, args.AtMost(wait), s.engines.WaitSite())
 	return err

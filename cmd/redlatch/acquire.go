@@ -40,7 +40,7 @@ The exit code is 1 if acquire did not get the lock.`,
 	}
 	f := cmd.Flags()
 	f.Var(&r.lease, "lease", "hold the lock this long, unless it is extended or released")
-	f.VarP(&r.wait, "wait", "w", "wait this long for the lock at most; 0 tries once (default: as long as it takes)")
+	f.VarP(&r.wait, "wait", "w", "wait this long for the lock at most; 0 tries once, for --outage if the server does not answer (default: as long as it takes)")
 	f.BoolVarP(&r.try, "try", "n", false, "try once: the same as --wait 0")
 	f.BoolVar(r.types["fenced"], "fenced", false, "get a fencing token, which -o json prints")
 	asJSON := outputFlag(cmd)

@@ -60,7 +60,7 @@ func (a *app) latchWaitCommand() *cobra.Command {
 		Short: "Wait until the count is 0; the exit code is 1 if --wait is over before",
 		Args:  cobra.ExactArgs(1),
 	}
-	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 only looks (default: as long as it takes)")
+	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 looks once, for --outage if the server does not answer (default: as long as it takes)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.with(args[0], func(c *redlatch.Client) error {
 			defer a.tellOfWait(c, args[0])()

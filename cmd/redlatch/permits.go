@@ -35,7 +35,7 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 		Args:  cobra.RangeArgs(1, 2),
 	}
 	cmd.Flags().Var(&lease, "lease", "hold the permits this long, unless they are extended or released")
-	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")
+	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once, for --outage if the server does not answer (default: as long as it takes)")
 	cmd.Flags().IntVar(&of, "of", 0, "make a semaphore of this many permits, if there is none; a semaphore of another number is refused")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -129,7 +129,7 @@ func (a *app) rateTakeCommand() *cobra.Command {
 		Short: "Wait for N permits (default 1) and take them; the exit code is 1 if they are not free in time",
 		Args:  cobra.RangeArgs(1, 2),
 	}
-	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once (default: as long as it takes)")
+	cmd.Flags().VarP(&wait, "wait", "w", "wait this long at most; 0 tries once, for --outage if the server does not answer (default: as long as it takes)")
 	cmd.Flags().Var(&rate, "rate", "give it this rate, if it has none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		n, err := countArg(args, 1)

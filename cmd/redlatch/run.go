@@ -92,7 +92,7 @@ is refused. On a terminal, run says after a second who has what it waits for.`,
 	f := cmd.Flags()
 	// Flags end at the first word that is none: what follows is the command's.
 	f.SetInterspersed(false)
-	f.VarP(&r.wait, "wait", "w", "wait this long for the lock at most; 0 tries once (default: as long as it takes)")
+	f.VarP(&r.wait, "wait", "w", "wait this long for the lock at most; 0 tries once, for --outage if the server does not answer (default: as long as it takes)")
 	f.BoolVarP(&r.try, "try", "n", false, "try once: the same as --wait 0")
 	f.Var(&r.lease, "lease", "hold the lock this long at most, not renewed (default: 30s, renewed while the command runs)")
 	f.Var(&r.atLeast, "hold-at-least", "keep the lock at least this long, even if the command ends sooner: for short jobs on machines whose clocks differ; of the other types of lock only --fenced and --spin allow it")

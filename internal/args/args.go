@@ -72,13 +72,14 @@ type Patience struct {
 func AtMost(d time.Duration) Patience { return Patience{bounded: true, d: d} }
 
 // End returns until when the call waits; zero: for as long as its context lasts.
-// And it says whether it tries once.
+// And it says whether it tries once. Such a call has no end of its own: it goes on
+// for Config.OutageTimeout if the server does not answer.
 func (p Patience) End() (until time.Time, once bool, err error) {
 	switch {
 	case !p.bounded:
 		return time.Time{}, false, nil
 	case p.d < 0:
-		return time.Time{}, false, invalid.Errorf("redlatch: a wait of %v; it must not be negative, and 0 tries once", p.d)
+		return time.Time{}, false, invalid.Errorf("redlatch: a wait of %v; it must not be negative (0 tries once, for Config.OutageTimeout if the server does not answer)", p.d)
 	case p.d == 0:
 		return time.Time{}, true, nil
 	case p.d > renew.MaxLease: // which is none
