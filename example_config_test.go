@@ -53,6 +53,16 @@ func ExampleAcks() {
 	defer client.Close()
 }
 
+// Servers of a cluster that know sharded Pub/Sub, and Java services that do not use it. With PubSubAuto this client
+// would not hear their releases.
+func ExamplePubSub() {
+	client, err := redlatch.New(openRedis(), redlatch.Config{Redisson: redlatch.Redisson{PubSub: redlatch.PubSubClassic}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+}
+
 // The work may take as long as its process lives, but not longer than an hour.
 func ExampleMaxHold() {
 	err := newClient().Lock("import", redlatch.MaxHold(time.Hour)).Do(context.Background(), func(ctx context.Context) error {

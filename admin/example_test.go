@@ -37,6 +37,23 @@ func ExampleAdmin_Participants() {
 	}
 }
 
+// A client may claim what Redis does not have: a hold that it has lost and does
+// not know of yet, or one that it made up.
+func ExampleEvidence() {
+	p, err := admin.New(newClient()).Participants(context.Background(), admin.Question{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	for _, client := range p.Clients {
+		for _, claim := range client.Held {
+			if claim.Evidence == admin.EvidenceNotStored {
+				fmt.Println(client.Identity, "believes that it has", claim.Name)
+			}
+		}
+	}
+}
+
 // It logs who gets the lock and who gives it back, until the program ends. The
 // lock's users notice nothing.
 func ExampleAdmin_Watch() {

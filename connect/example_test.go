@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/connect"
 )
 
@@ -46,6 +47,49 @@ func ExampleCredentialsFunc() {
 		return "app", string(token), err
 	}
 	// Then: client, err := redlatchgoredis.OpenSettings(s, redlatch.Config{})
+}
+
+// A server that is reached by another name than its certificate has, through a
+// tunnel for example. VerifyNone would trust anybody.
+func ExampleVerification() {
+	s, err := connect.Parse("rediss://localhost:16379")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	s.TLS.CAFile, s.TLS.Verify = "/etc/redis/ca.pem", connect.VerifyCA
+	fmt.Println(s.TLS.Verify)
+	// Output: authority
+}
+
+// Package redissonyaml warns of keys that mean something else here than in
+// Redisson. A program may refuse to start with those that matter.
+func ExampleWarning() {
+	s := connect.Settings{Warnings: []connect.Warning{ // as redissonyaml.ReadFile returns them
+		{Severity: connect.Harmless, Line: 5, Key: "nettyThreads"},
+		{Severity: connect.Important, Line: 7, Key: "lockWatchdogTimout", Text: "has no effect: the key is unknown here"},
+	}}
+	for _, w := range s.Warnings {
+		if w.Severity == connect.Important {
+			fmt.Println(w)
+		}
+	}
+	// Output: line 7: lockWatchdogTimout: has no effect: the key is unknown here
+}
+
+// A driver of your own opens its library with what a Plan says.
+func ExamplePlan() {
+	s, err := connect.Parse("redis://localhost/2")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	plan, err := s.Plan(redlatch.Config{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Println(plan.Addresses, plan.Database, plan.Secure == nil, plan.Dial, plan.Script)
 }
 
 // The text of a server may repeat what it was sent.

@@ -136,6 +136,17 @@ func ExampleTable_Check() {
 	}
 }
 
+// The dialect is about parameters, and about how rows are counted. db may be a
+// *sql.DB, a *sql.Conn or a *sql.Tx.
+func ExampleDialect() {
+	var db fence.DB = openDB()
+	rooms := fence.Table{Name: "rooms", ID: "number", Token: "fence", Dialect: fence.MySQL}
+	err := rooms.Update(context.Background(), db, 12, 34, "guest = ?", "Ada") // $1 in Postgres
+	if err != nil {
+		log.Print(err)
+	}
+}
+
 func openDB() *sql.DB { return nil }
 
 func openLock() *redlatch.Lock { return nil }

@@ -37,22 +37,10 @@ func TestTheQuestionsPageHasEachError(t *testing.T) {
 // exportedErrors returns the names of the variables Err... and of the types ...Error that a user can import.
 func exportedErrors(t *testing.T) (all []string) {
 	t.Helper()
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	walkPublished(t, func(name string) {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", name), nil, parser.SkipObjectResolution)
 		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if slices.Contains([]string{"internal", "tests", "tools", "cmd", "examples", "testdata"}, d.Name()) || len(d.Name()) > 2 && d.Name()[0] == '.' {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		for _, decl := range file.Decls {
 			general, is := decl.(*ast.GenDecl)
@@ -74,11 +62,28 @@ func exportedErrors(t *testing.T) (all []string) {
 				}
 			}
 		}
+	})
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// walkPublished calls f with the name of each file, tests aside, of what a user can import.
+func walkPublished(t *testing.T, f func(name string)) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if slices.Contains([]string{"internal", "tests", "tools", "cmd", "examples", "testdata"}, d.Name()) || len(d.Name()) > 1 && d.Name()[0] == '.' {
+				return fs.SkipDir
+			}
+		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
+			f(name)
+		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

@@ -23,13 +23,14 @@ var packages = []string{
 	"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/http", "os", "os/signal", "syscall", "testing", "testing/synctest", "time",
 	"github.com/prometheus/client_golang/prometheus", "github.com/redis/go-redis/v9",
 	"github.com/redlatch/redlatch", "github.com/redlatch/redlatch/admin", "github.com/redlatch/redlatch/barrier",
-	"github.com/redlatch/redlatch/connect", "github.com/redlatch/redlatch/dashboard", "github.com/redlatch/redlatch/election",
+	"github.com/redlatch/redlatch/connect", "github.com/redlatch/redlatch/dashboard", "github.com/redlatch/redlatch/driver",
+	"github.com/redlatch/redlatch/drivertest", "github.com/redlatch/redlatch/election",
 	"github.com/redlatch/redlatch/fence",
 	"github.com/redlatch/redlatch/latch", "github.com/redlatch/redlatch/observe", "github.com/redlatch/redlatch/ratelimit",
 	"github.com/redlatch/redlatch/redisson", "github.com/redlatch/redlatch/redissonyaml",
 	"github.com/redlatch/redlatch/redlatchgocron", "github.com/redlatch/redlatch/redlatchgoredis", "github.com/redlatch/redlatch/redlatchotel",
 	"github.com/redlatch/redlatch/redlatchprom", "github.com/redlatch/redlatch/redlatchrueidis", "github.com/redlatch/redlatch/redlatchtest",
-	"github.com/redlatch/redlatch/semaphore",
+	"github.com/redlatch/redlatch/redlatchvalkey", "github.com/redlatch/redlatch/semaphore",
 }
 
 // given are what a reader of a snippet takes to be there, with their types.
