@@ -1,19 +1,30 @@
 package pages
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/election"
+	"github.com/redlatch/redlatch/fence"
+	"github.com/redlatch/redlatch/redlatchgocron"
 )
 
-// Who gets an error looks it up: docs/faq.md has each that the packages export, by its name.
-func TestTheQuestionsPageHasEachError(t *testing.T) {
+// errorsTable returns the table of docs/faq.md that says what to do about an error.
+func errorsTable(t *testing.T) string {
+	t.Helper()
 	page, err := os.ReadFile("../../docs/faq.md")
 	if err != nil {
 		t.Fatal(err)
@@ -23,6 +34,12 @@ func TestTheQuestionsPageHasEachError(t *testing.T) {
 	if !found || !ends {
 		t.Fatal("docs/faq.md has no section of errors")
 	}
+	return table
+}
+
+// Who gets an error looks it up: docs/faq.md has each that the packages export, by its name.
+func TestTheQuestionsPageHasEachError(t *testing.T) {
+	table := errorsTable(t)
 	all := exportedErrors(t)
 	for _, name := range all {
 		if !strings.Contains(table, name+"`") {
@@ -31,6 +48,42 @@ func TestTheQuestionsPageHasEachError(t *testing.T) {
 	}
 	if len(all) < 15 || !slices.Contains(all, "ErrBusy") || !slices.Contains(all, "LostError") {
 		t.Errorf("%q: does this test still find them?", all)
+	}
+}
+
+// Or by what stands in a log: the table shows how the text of each begins, with … for what differs.
+func TestTheQuestionsPageHasTheTextOfEachError(t *testing.T) {
+	var texts []*regexp.Regexp
+	for _, code := range codeSpan.FindAllString(errorsTable(t), -1) {
+		begins := strings.TrimSuffix(strings.Trim(code, "`"), "…")
+		texts = append(texts, regexp.MustCompile("^(redlatch|fence): "+strings.ReplaceAll(regexp.QuoteMeta(begins), "…", ".+")))
+	}
+	for _, err := range []error{
+		redlatch.ErrUnavailable, redlatch.ErrClosed, redlatch.ErrReentry, redlatch.ErrUninitialized, redlatch.ErrNotHeld,
+		fence.ErrUnfenced, &fence.StaleError{Token: 33, Highest: 34}, election.ErrResigned,
+		redlatchgocron.ErrNotLocked, redlatchgocron.ErrNotLeader,
+		&redlatch.BusyError{Name: "x", Kind: redlatch.KindLock, Owner: "o:1"}, &redlatch.BusyError{Name: "x", Kind: redlatch.KindLock},
+		&redlatch.BusyError{Name: "x", Kind: redlatch.KindSemaphore}, &redlatch.BusyError{Name: "x", Kind: redlatch.KindExpirable},
+		&redlatch.BusyError{Name: "x", Kind: redlatch.KindLatch}, &redlatch.BusyError{Name: "x", Kind: redlatch.KindRateLimiter},
+		&redlatch.BusyError{Name: "x", Kind: redlatch.KindBarrier}, &redlatch.BusyError{Name: "x", Kind: redlatch.KindReadWrite},
+		&redlatch.LostError{Name: "x", Kind: redlatch.KindLock}, &redlatch.LostError{Name: "x", Kind: redlatch.KindExpirable},
+		&redlatch.AckError{Name: "x", Want: 2, Got: 1}, &barrier.BrokenError{Name: "x"},
+		fmt.Errorf("redlatch: %w", &driver.RunError{Outcome: driver.Refused, Err: io.EOF}),
+		fmt.Errorf("redlatch: %w", &driver.RunError{Outcome: driver.NotExecuted, Err: io.EOF}),
+		fmt.Errorf("redlatch: %w", &driver.RunError{Err: io.EOF}),
+	} {
+		text := err.Error()
+		if !slices.ContainsFunc(texts, func(begins *regexp.Regexp) bool {
+			return begins.MatchString(text) || begins.MatchString(text+": ") // a sentinel alone
+		}) {
+			t.Errorf("docs/faq.md does not show %q", text)
+		}
+	}
+	for _, reason := range []redlatch.LossReason{redlatch.LostExpired, redlatch.LostGone, redlatch.LostRevoked, redlatch.LostMaxHold, redlatch.LostLease} {
+		_, why, _ := strings.Cut((&redlatch.LostError{Name: "x", Reason: reason}).Error(), "lost: ")
+		if !strings.Contains(page(t, "../../docs/production.md"), "`"+why+"`") {
+			t.Errorf("docs/production.md does not show %q", why)
+		}
 	}
 }
 

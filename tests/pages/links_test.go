@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	block    = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	codeSpan = regexp.MustCompile("`[^`\n]*`")
 	inline   = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"`)
 	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
@@ -25,7 +25,7 @@ func page(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fence.ReplaceAllString(string(text), "")
+	return block.ReplaceAllString(string(text), "")
 }
 
 // anchors returns the names by which links find the headings of a page, as GitHub makes them.
