@@ -8,7 +8,7 @@ import (
 
 // Stats say what a Client has to do at a moment, as far as it knows without asking Redis.
 type Stats struct {
-	Holds   int // live holds of locks; each of a nest counts, and each member of several locks; detached ones do not
+	Holds   int // live holds of locks; each re-entry counts, and each member of several locks; detached ones do not
 	Permits int // live permits of expirable semaphores; detached ones do not count
 	Waiters int // callers that wait: see Client.Stats
 

@@ -28,7 +28,7 @@ var gauges = []struct {
 		func(_ *Metrics, n now) float64 { return float64(n.clients) },
 	},
 	{
-		gauge("redlatch_held", "Holds of locks, each of a nest and of several locks as one."),
+		gauge("redlatch_held", "Holds of locks. Each re-entry counts, and each member of several locks."),
 		func(_ *Metrics, n now) float64 { return float64(n.Holds) },
 	},
 	{
