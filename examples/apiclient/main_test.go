@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/examples/internal/embedded"
+	"github.com/redlatch/redlatch/examples/internal/shown"
 	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/ratelimit"
 )
@@ -54,5 +55,5 @@ func TestRun(t *testing.T) {
 	if err := run(context.Background(), &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	t.Log(out.String())
+	shown.Check(t, out.String())
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlatch/redlatch/examples/internal/shown"
 	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
@@ -18,5 +19,5 @@ func TestRun(t *testing.T) {
 	if err := run(context.Background(), &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	t.Log(out.String())
+	shown.Check(t, out.String())
 }

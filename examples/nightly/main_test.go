@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/redlatch/redlatch/examples/internal/shown"
 	"github.com/redlatch/redlatch/internal/leaktest"
 )
 
@@ -20,7 +21,7 @@ func TestRun(t *testing.T) {
 	if err := run(context.Background(), &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	t.Log(out.String())
+	shown.Check(t, out.String())
 }
 
 // A second run finds the reports written: the locks on a server of yours outlive the first.

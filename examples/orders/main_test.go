@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlatch/redlatch/examples/internal/shown"
 	"github.com/redlatch/redlatch/internal/heldport"
 	"github.com/redlatch/redlatch/internal/leaktest"
 )
@@ -19,7 +20,7 @@ func TestRun(t *testing.T) {
 	if err := run(context.Background(), &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	t.Log(out.String())
+	shown.Check(t, out.String())
 }
 
 // Without Redis nothing is shipped, and the program says so and why.
