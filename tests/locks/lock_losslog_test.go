@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -260,5 +262,41 @@ func TestOnlyWhatAMultiHasAcquiredIsToldAsOneOfSeveral(t *testing.T) {
 			t.Errorf("told of %v, want %v", told, want)
 		}
 		runtime.KeepAlive([]any{several, one, holds, nested})
+	})
+}
+
+// docs/production.md shows the line of a hold that has expired, with its attributes in their order.
+func TestTheDocsShowTheLineOfALoss(t *testing.T) {
+	page, err := os.ReadFile("../../docs/production.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(page), "\nlevel=ERROR msg=\"lock lost\" ")
+	shown, _, ends := strings.Cut(shown, "\n```\n")
+	if !ends {
+		t.Fatal("docs/production.md has no line of a loss")
+	}
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var text bytes.Buffer
+		c := w.Client(redlatch.Config{
+			Identity: redlatch.Identity{Name: "billing", Host: "host-7", PID: 4121}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
+		})
+		h := w.Acquire(bg, c.Lock("orders:42"))
+		time.Sleep(15 * time.Second)
+		w.Server.SetError("LOADING Redis is loading the dataset in memory")
+		<-h.Context().Done()
+		w.Server.SetError("")
+		synctest.Wait()
+		_, line, _ := strings.Cut(text.String(), " msg=\"lock lost\" ")
+		line, _, _ = strings.Cut(line, "\n")
+		keys := regexp.MustCompile(`(?:^|\s)(\w+)=`)
+		if got, want := keys.FindAllString(line, -1), keys.FindAllString(strings.Join(strings.Fields(shown), " "), -1); len(got) < 10 || !slices.Equal(got, want) {
+			t.Errorf("docs/production.md shows %q, and the line has %q:\n%s", want, got, line)
+		}
+		for _, part := range []string{`why="` + expired + `"`, `renewal_err="redlatch: script not executed: LOADING Redis is loading the dataset in memory"`, `client="billing@host-7 pid 4121"`} {
+			if !strings.Contains(line, part) || !strings.Contains(shown, part) {
+				t.Errorf("%s is not in both: %s", part, line)
+			}
+		}
 	})
 }

@@ -99,6 +99,10 @@ func TestRecorderAndOracleAgree(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/cli.md")
+	if shown := (Summary{Acquisitions: 415, Losses: 1}).String(); err != nil || !strings.Contains(string(page), "\n```\n"+shown+"\n```\n") {
+		t.Errorf("docs/cli.md does not show %q: %v", shown, err)
+	}
 	for s, want := range map[Summary]string{
 		{}:                             "0 acquisitions, 0 violations, 0 losses",
 		{1, 1, 1, nil}:                 "1 acquisition, 1 violation, 1 loss",
