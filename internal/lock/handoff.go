@@ -82,6 +82,7 @@ func (m move) yield(ctx context.Context, want *Params) (*Hold, error) {
 		return nil, err
 	case len(reply.List) == 1:
 		e.news.Answered(false)
+		e.budget.Begin(time.Now(), false) // nobody has wanted the turn
 		return m.done(ctx, &call, reply.List[0].Int, want), nil
 	case reply.Kind != driver.ReplyInt:
 		e.news.Answered(true)

@@ -86,7 +86,7 @@ func passOn(t *term) {
 	_ = t.finish(context.Background(), passable)
 }
 
-// start makes a term that was just taken live, with its first hold, and begins a quantum;
+// start makes a term that was just taken live, with its first hold, and begins a quantum if
 // fresh says that the lock came from elsewhere. It gives the term up, and returns nil, if
 // the term is no longer trusted, was revoked, or the client was closed meanwhile.
 func (e *entry) start(ctx context.Context, t *term, want *Params, fresh bool) (h *Hold, trusted bool) {
@@ -96,7 +96,9 @@ func (e *entry) start(ctx context.Context, t *term, want *Params, fresh bool) (h
 		if fresh && e.budget.Owed > 0 {
 			e.budget.Settled(e.news.Foreign(), now)
 		}
-		e.budget.Begin(now, fresh)
+		if fresh {
+			e.budget.Begin(now, true)
+		}
 		if t.lock.kind.part {
 			e.news.Stop() // only who waits listens
 		}

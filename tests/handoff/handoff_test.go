@@ -167,19 +167,21 @@ func TestProcessesTakeTurns(t *testing.T) {
 	for _, x := range []struct {
 		goroutines, turns int
 		section           time.Duration
+		opts              []redlatch.PlainOption
 	}{
-		{1, 1500, 0},
-		{1, 1500, time.Millisecond},
-		{8, 4000, 50 * time.Microsecond}, // a quantum ends by the number of hand-offs; in no time it would never
-		{8, 4000, time.Millisecond},      // it ends by its time
+		{1, 1500, 0, nil},
+		{1, 1500, time.Millisecond, nil},
+		{8, 4000, 50 * time.Microsecond, nil},                                  // a quantum ends by the number of hand-offs; in no time it would never
+		{8, 4000, time.Millisecond, nil},                                       // it ends by its time
+		{8, 1500, time.Millisecond, []redlatch.PlainOption{redlatch.Fenced()}}, // each hand-off has a round trip of its own
 	} {
-		t.Run(fmt.Sprintf("%dx%d/section=%v", processes, x.goroutines, x.section), func(t *testing.T) {
-			locktest.InFakeTime(t, func(w *locktest.World) { turns(w, processes, x.goroutines, x.turns, x.section) })
+		t.Run(fmt.Sprintf("%dx%d/section=%v/%d options", processes, x.goroutines, x.section, len(x.opts)), func(t *testing.T) {
+			locktest.InFakeTime(t, func(w *locktest.World) { turns(w, processes, x.goroutines, x.turns, x.section, x.opts) })
 		})
 	}
 }
 
-func turns(w *locktest.World, processes, goroutines, turns int, section time.Duration) {
+func turns(w *locktest.World, processes, goroutines, turns int, section time.Duration, opts []redlatch.PlainOption) {
 	w.Helper()
 	// Written by whoever has the lock.
 	shares := make([]int, processes)
@@ -193,7 +195,7 @@ func turns(w *locktest.World, processes, goroutines, turns int, section time.Dur
 		for range goroutines {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					h, err := c.Lock("orders").Acquire(ctx)
+					h, err := c.Lock("orders", opts...).Acquire(ctx)
 					if err != nil {
 						if ctx.Err() == nil {
 							w.Error(err)
