@@ -48,6 +48,7 @@ func (h *history) check() {
 	}
 	h.checkWeights()
 	h.checkTokens()
+	h.checkRevoked()
 	slices.Sort(h.wrong) // by time
 }
 

@@ -32,10 +32,6 @@ func TestTheCheckerRefuses(t *testing.T) {
 		c.most = most
 		return c
 	}
-	within := func(c *claim, weight int) *claim {
-		c.within = weight
-		return c
-	}
 	together := func(c *claim, values ...string) *claim {
 		c.values = values
 		return c
@@ -82,44 +78,38 @@ func TestTheCheckerRefuses(t *testing.T) {
 		{
 			"it is forced, and its holder cannot know", 1,
 			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 1, 3*s, 5*s)},
-			[]*loss{{what: forced, resource: "a", least: 1, from: 2 * s, to: 2 * s}},
+			[]*loss{{what: forced, resource: "a", owners: map[string]bool{"x": true}, from: 2 * s, to: 2 * s}},
 			"",
 		},
 		{
 			"it is forced, and it is told too late", 1,
 			[]*claim{one(1, "x", 1, 0, 5*s), one(2, "y", 1, 3*s, 5*s)},
-			[]*loss{{what: forced, resource: "a", least: 1, from: 2 * s, to: 2 * s}},
+			[]*loss{{what: forced, resource: "a", owners: map[string]bool{"x": true}, from: 2 * s, to: 2 * s}},
 			"4.000000 process 1 trusts",
 		},
 		{
 			"it is forced, and the request may come late", 1,
 			[]*claim{one(1, "x", 1, 0, 5*s), one(2, "y", 1, 3*s, 5*s)},
-			[]*loss{{what: forced, resource: "a", least: 1, late: true, from: 2 * s, to: 2 * s}},
+			[]*loss{{what: forced, resource: "a", owners: map[string]bool{"x": true}, late: true, from: 2 * s, to: 2 * s}},
 			"",
 		},
 		{
 			"something else is forced", 1,
 			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 1, 3*s, 5*s)},
-			[]*loss{{what: forced, resource: "b", least: 1, from: 2 * s, to: 2 * s}},
+			[]*loss{{what: forced, resource: "b", owners: map[string]bool{"x": true}, from: 2 * s, to: 2 * s}},
 			"beside process 1",
 		},
 		{
 			"a value is forced that is held together with it", 1,
 			[]*claim{together(one(1, "x", 1, 0, 4*s), "a", "b"), one(2, "y", 1, 3*s, 5*s)},
-			[]*loss{{what: forced, resource: "b", least: 1, from: 2 * s, to: 2 * s}},
+			[]*loss{{what: forced, resource: "b", owners: map[string]bool{"x": true}, from: 2 * s, to: 2 * s}},
 			"",
 		},
 		{
-			"a writer is forced, and a reader loses nothing", 10,
+			"somebody else is forced", 10,
 			[]*claim{one(1, "x", 1, 0, 4*s), one(2, "y", 10, 3*s, 5*s)},
-			[]*loss{{what: forced, resource: "a", least: 10, from: 2 * s, to: 2 * s}},
+			[]*loss{{what: forced, resource: "a", owners: map[string]bool{"z": true}, from: 2 * s, to: 2 * s}},
 			"beside process 1",
-		},
-		{
-			"a writer is forced, and loses what it reads, too", 10,
-			[]*claim{within(one(1, "x", 1, 0, 4*s), 10), one(2, "y", 10, 3*s, 5*s)},
-			[]*loss{{what: forced, resource: "a", least: 10, from: 2 * s, to: 2 * s}},
-			"",
 		},
 		{"it lasts as long as MaxHold", 1, []*claim{bound(one(1, "x", 1, 0, s), s)}, nil, ""},
 		{"it lasts longer than MaxHold", 1, []*claim{bound(one(1, "x", 1, 0, s+20*time.Millisecond), s)}, nil, "longer than MaxHold"},

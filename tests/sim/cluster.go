@@ -214,7 +214,7 @@ func (l *clusterLink) Run(_ context.Context, x *driver.Script, keys, args []stri
 		l.mu.Lock()
 		l.knows[slot] = to
 		l.mu.Unlock()
-		l.links[n].tell()
+		l.links[n].tellBroken()
 	}
 	return l.links[to].run(x, keys, args, way{asking: re.Code == "ASK", within: patience / 2})
 }

@@ -3,10 +3,12 @@
 //
 // A world has three processes of three workers each. They want two objects of one type: lock, nonreentrant, fenced, fair, readwrite,
 // multi, striped, spin, permits (of semaphore.Expirable), election, group, red, acked or cluster. They wait, try, acquire again within what they hold,
-// extend, give up and release. Some detach what they hold, and another process releases it by its id. Writers read within what they hold,
+// extend, give up and release. Some give up at the very moment at which another worker of their process releases, and so perhaps lets them in.
+// Some detach what they hold, and another process releases it by its id. Writers read within what they hold,
 // and may go on reading when they have released. Candidates stand by, or resign. Some clients have a MaxHold, and some give up sooner than
 // others. Or they use what nobody holds: semaphore (which only counts, and to which permits are added), latch, barrier (which somebody
-// resets) or limiter. For a minute two faults act at a time. Then it is calm, and all that is left has to come right.
+// resets) or limiter. For a minute two faults act at a time. Then it is calm, and all that is left has to come right. Each process in turn
+// then passes an object on within itself, while the others wait for it.
 //
 // With two of any three seeds that follow on each other, a process of Redisson takes part: at lock, nonreentrant, fenced, readwrite, multi,
 // spin, permits and election. Its threads try for some time and wait for messages. They hold with the watchdog or for a lease,
@@ -63,6 +65,11 @@
 //     moment, whatever was lost. Two who do need a vote in common that a loss may have taken from one of them.
 //   - All keys of a script are of one slot.
 //   - A hold that ends by its window ends while the server still has it.
+//   - A lock is forced only from the owners that whoever forces it has found. A process that is asked to let go, and has found the word that
+//     says so, has told the holder before it answers.
+//   - A process that has shut down has had a release of each of its ids executed. It has released those once more at its end that its late
+//     requests have taken.
+//   - In the calm a process has its turn within the bound of docs/guarantees.md, however much another one has to do.
 //   - A hold is told that it is gone only after a loss of data, and so is a release, Redisson's too; that it was taken from it, only if somebody did.
 //   - What the context of a hold says of its end, what Err says, and the event of a loss are one thing. Only Shutdown ends the context of a
 //     hold that is live still. Its worker may have it until Err says that it is over, and all of that counts.

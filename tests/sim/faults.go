@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
 )
 
 // lanes is how many faults act at a time. A fault lasts for less than longest.
@@ -196,39 +194,26 @@ func (w *world) strikeServer(f fault, until time.Time) {
 	}
 }
 
-// force takes a lock away, as an administrator does, whoever has it: of a ReadWriteLock only a writer's.
-func (w *world) force(p *process, site int, name string) {
-	x := w.whole(p, name)
-	if w.kind.together != nil {
-		x = choice{lock: p.clients[site].Lock(name)} // a vote of it
-	}
-	l := &loss{what: forced, site: site, resource: x.lock.Name(), least: w.kind.capacity}
-	switch {
-	case w.Type == "group":
-		l.resource = name // and what is held together with it
-	case strings.Contains(l.resource, ","):
-		l.resource = "" // several locks
-	}
-	over := w.begins(l)
-	ctx, cancel := context.WithTimeout(bg, 5*time.Second)
-	defer cancel()
-	was, err := admin.ForceRelease(ctx, x.lock)
-	over(err != nil) // without an answer the request may come late
-	w.trace("%s is taken from whoever has it: %t, %v", x.lock.Name(), was, err)
-}
-
 // shutDown ends a process in order, which gives what it holds so much time, and begins another one.
 func (w *world) shutDown(p *process, d time.Duration) {
-	if p.leaves.Swap(true) {
+	if p.ends.Swap(true) {
 		return
 	}
 	w.spawn()
 	w.busy.Go(func() {
+		if w.kind.once == nil && w.kind.together == nil {
+			w.straggle(p)
+		}
+		p.leaves.Store(true)
 		ctx, cancel := context.WithTimeout(bg, d)
 		errs := make([]error, len(p.clients))
 		var all sync.WaitGroup
 		for i, c := range p.clients {
-			all.Go(func() { errs[i] = c.Shutdown(ctx) })
+			all.Go(func() {
+				if errs[i] = c.Shutdown(ctx); errs[i] == nil && p.life.Err() == nil && w.kind.once == nil {
+					w.checkOrphans(p.number, w.idsOf(c), w.now())
+				}
+			})
 		}
 		all.Wait()
 		cancel()

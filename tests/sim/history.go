@@ -36,7 +36,6 @@ type claim struct {
 	process  int
 	nest     int  // those of one nest count once
 	inner    bool // another of the nest is around it
-	within   int  // the weight of that, if it has another one: who forces that takes this, too
 	token    int64
 	lease    time.Duration
 	most     time.Duration // for which it may last; 0: there is no bound
@@ -44,15 +43,16 @@ type claim struct {
 
 	call, from, to time.Duration // since the beginning; to is negative while it lasts
 	how            string        // it ended
+	detached       bool          // nobody can tell its worker of its end
 }
 
 // A loss is a time in which a server lost, or may lose, what it had stored, because a fault made it.
 type loss struct {
 	what     string
-	site     int    // of the server
-	resource string // "": all
-	least    int    // the weight of the claims that it may take away
-	late     bool   // what takes them away may still be on its way when it is over
+	site     int             // of the server
+	resource string          // "": all
+	owners   map[string]bool // whose claims; nil: anybody's
+	late     bool            // what takes them away may still be on its way when it is over
 	from, to time.Duration
 }
 
@@ -84,7 +84,8 @@ const forever = time.Duration(1<<63 - 1)
 // hits says whether a loss may have taken c away, which lasts until then.
 func (l loss) hits(c *claim, until time.Duration) bool {
 	taken := l.resource == "" || l.resource == c.resource || slices.Contains(c.values, l.resource)
-	return taken && c.site == l.site && max(c.weight, c.within) >= l.least && c.asked <= l.to && l.from <= until
+	taken = taken && (l.owners == nil || l.owners[c.id])
+	return taken && c.site == l.site && c.asked <= l.to && l.from <= until
 }
 
 // excuses returns how long after the loss c can be taken for its worker's own: nothing confirms it any more.
@@ -113,9 +114,11 @@ type history struct {
 	resigned map[[2]string]time.Duration // until when a client was asked to resign from an election; forever: it is
 	dated    bool                        // a number that is lost goes on with the server's clock, as that of an election's terms
 	wrong    []string
-	first    time.Duration          // of what was wrong
-	faults   []linear.Mark          // that have struck
-	lost     int                    // holds
+	first    time.Duration // of what was wrong
+	faults   []linear.Mark // that have struck
+	lost     int           // holds
+	revoked  []ending
+	summons  []summons
 	footings map[[2]string]*footing // by resource and id
 	traced   bool
 	log      []string
@@ -287,8 +290,8 @@ func (h *history) told(all []*claim, err *redlatch.LostError, has func(c *claim)
 			excused = excused || l.hits(c, now) && now <= l.excuses(c)
 		}
 		switch {
-		case err.Reason == redlatch.LostRevoked && !slices.ContainsFunc(h.losses, func(l *loss) bool { return l.what == forced && l.hits(c, now) }):
-			h.failLocked(now, "process %d is told that %s as %s was taken from it, and nobody did that", c.process, c.resource, c.id)
+		case err.Reason == redlatch.LostRevoked:
+			h.revoked = append(h.revoked, ending{c, now})
 		case excused:
 		case err.Reason == redlatch.LostGone:
 			h.failLocked(now, "process %d is told that %s as %s is gone, and nothing took it away", c.process, c.resource, c.id)

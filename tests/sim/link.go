@@ -48,22 +48,40 @@ type link struct {
 	chance  *chance
 	history *history
 
-	mu     sync.Mutex
-	at     *node
-	subs   []*listener
-	breaks map[int]func(string)
-	nth    int // of breaks
-	air    weather
-	toDeaf time.Time // nothing goes to the server until then
-	deaf   time.Time // nothing comes from it
-	stands time.Time // nothing goes, comes or is dropped: as if the process's host stood still
-	dead   bool      // the process was killed
-	lost   int       // requests and replies
-	late   int
-	twice  int
+	mu        sync.Mutex
+	at        *node
+	subs      []*listener
+	breaks    map[int]func(string)
+	nth       int // of breaks
+	air       weather
+	toDeaf    time.Time // nothing goes to the server until then
+	deaf      time.Time // nothing comes from it
+	stands    time.Time // nothing goes, comes or is dropped: as if the process's host stood still
+	dead      bool      // the process was killed
+	straggles time.Time // requests are often late until then
+	lost      int       // requests and replies
+	late      int
+	twice     int
 
 	heard    time.Time // when the last answer came
 	silences []silence // those before that were long
+
+	tells func(at moment, x *driver.Script, args []string, r driver.Reply) // nil: nobody wants to know
+}
+
+// A moment is one of a request.
+type moment int
+
+const (
+	sent     moment = iota
+	executed        // and not refused
+	answered        // and its sender hears it
+)
+
+func (l *link) tell(at moment, x *driver.Script, args []string, r driver.Reply) {
+	if l.tells != nil {
+		l.tells(at, x, args, r)
+	}
 }
 
 func newLink(c *chance, at *node, air weather, h *history) *link {
@@ -90,6 +108,9 @@ func (l *link) ready() state {
 		l.mu.Lock()
 		now := time.Now()
 		s, stands := state{l.at, l.air, now.Before(l.toDeaf), now.Before(l.deaf), l.dead}, l.stands.Sub(now)
+		if now.Before(l.straggles) {
+			s.air.late = 3
+		}
 		l.mu.Unlock()
 		if stands <= 0 || s.dead {
 			return s
@@ -157,6 +178,7 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 		err   error
 	}
 	keys, args = slices.Clone(keys), slices.Clone(args)
+	l.tell(sent, x, args, driver.Reply{})
 	got := make(chan answer, 1)
 	go func() {
 		if r, err, ok := l.carry(x, keys, args, how); ok {
@@ -168,6 +190,9 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 	select {
 	case a := <-got:
 		l.hear(a.err)
+		if a.err == nil {
+			l.tell(answered, x, args, a.reply)
+		}
 		return a.reply, a.err
 	case <-timer.C:
 		return driver.Reply{}, unknown()
@@ -199,6 +224,9 @@ func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.R
 	l.history.comes(x.Name(), args, sent)
 	r, wrote, err := s.at.exec(x, keys, args, how.asking)
 	l.history.trace("script %s %q %q: %+v %v", x.Name(), keys, args, r, err)
+	if err == nil {
+		l.tell(executed, x, args, r)
+	}
 	if how.then != nil && err == nil && !how.then(s.at, epoch, wrote) {
 		return r, nil, false
 	}
@@ -252,11 +280,11 @@ func (l *link) reconnect(to *node) {
 		x.leave()
 		go x.join()
 	}
-	l.tell()
+	l.tellBroken()
 }
 
-// tell tells that the server of a link may be another one now.
-func (l *link) tell() {
+// tellBroken tells that the server of a link may be another one now.
+func (l *link) tellBroken() {
 	l.mu.Lock()
 	var told []func(string)
 	for _, n := range slices.Sorted(maps.Keys(l.breaks)) {

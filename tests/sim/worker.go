@@ -30,8 +30,10 @@ type process struct {
 	dead     bool
 	maxHold  time.Duration // 0: none
 	outage   time.Duration // for how long a call goes on trying
+	ends     atomic.Bool   // it will shut down
 	leaves   atomic.Bool   // it shuts down
 	observed bool          // it hears the events of its clients
+	leavers  leavers
 }
 
 // work acquires, holds and releases, over and over, until the trouble ends.
@@ -61,6 +63,10 @@ func (w *world) once(p *process, own *chance) {
 	var lease time.Duration
 	if own.oneIn(3) {
 		lease = 200*time.Millisecond + own.upTo(maxLease-200*time.Millisecond)
+	}
+	if ctx == p.life && own.oneIn(4) {
+		ctx, cancel = p.leavers.join(ctx)
+		defer cancel()
 	}
 	x := w.choose(p, name, lease, own)
 	call, wait := w.now(), time.Duration(-1)
@@ -118,7 +124,7 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 	if w.kind.detaches && x.lease > 0 && !c.inner && own.oneIn(8) && w.handOver(h, all, own) {
 		return
 	}
-	w.release(p, h, all)
+	w.release(p, h, all, own)
 }
 
 // read reads within what a writer holds. It returns what is left to do of that when the writer has released.
@@ -127,11 +133,11 @@ func (w *world) read(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 	if err != nil {
 		return func() {}
 	}
-	c.inner, c.weight, c.within = true, 1, c.weight
+	c.inner, c.weight = true, 1
 	all := w.has(p, in, &c)
 	later = func() {
 		w.stay(in.Context(), in, own)
-		w.release(p, in, all)
+		w.release(p, in, all, own)
 	}
 	if own.oneIn(2) {
 		return later
@@ -141,11 +147,14 @@ func (w *world) read(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 }
 
 // release releases a hold.
-func (w *world) release(p *process, h *redlatch.Hold, all []*claim) {
+func (w *world) release(p *process, h *redlatch.Hold, all []*claim, own *chance) {
 	w.ends(p, h, all)
 	all = w.allClaims(h, all)
 	w.end(all, released)
 	expires := h.Expires()
+	if own.oneIn(2) {
+		p.leavers.leave()
+	}
 	err := h.Release(bg)
 	w.freed(all, err)
 	w.trace("process %d has released %s as %s: %v", p.number, h.Name(), h.ID(), err)
@@ -226,6 +235,10 @@ func (w *world) waits(ctx context.Context, p *process, name string, wait time.Du
 	err := f()
 	now := time.Now()
 	end, limited := ctx.Deadline()
+	var left leftError
+	if errors.As(context.Cause(ctx), &left) {
+		end, limited = left.at, true
+	}
 	if wait > 0 && (!limited || from.Add(wait).Before(end)) {
 		end, limited = from.Add(wait), true
 	}
@@ -263,6 +276,11 @@ func (w *world) handOver(h *redlatch.Hold, all []*claim, own *chance) bool {
 	if err != nil {
 		return false
 	}
+	w.history.mu.Lock()
+	for _, c := range all {
+		c.detached = true
+	}
+	w.history.mu.Unlock()
 	defer time.AfterFunc(time.Until(expires), func() { w.end(all, "detached, and its lease is over") }).Stop()
 	time.Sleep(own.upTo(2 * time.Second))
 	living := w.alive()

@@ -81,13 +81,16 @@ type world struct {
 	all    []*process
 	struck map[string]int
 
+	forcing  map[*link]*loss     // what is forced by whom; guarded by history.mu
+	releases map[string]*release // by the ids in the server; guarded by history.mu
+
 	peers   []*peer // that live
 	invited int
 }
 
 // Play plays a plan, in the bubble of testing/synctest that it is called in.
 func Play(plan Plan) *Report {
-	w := &world{Plan: plan, kind: kindOf(plan.Type), struck: map[string]int{}}
+	w := &world{Plan: plan, kind: kindOf(plan.Type), struck: map[string]int{}, forcing: map[*link]*loss{}, releases: map[string]*release{}}
 	w.history = history{
 		start: time.Now(), capacity: w.kind.capacity, footings: map[[2]string]*footing{}, dated: plan.Type == "election", traced: plan.Traced,
 		resigned: map[[2]string]time.Duration{},
@@ -123,6 +126,9 @@ func Play(plan Plan) *Report {
 	time.Sleep(w.tail())
 	for _, p := range w.alive() {
 		w.getAll(p)
+	}
+	for _, p := range w.alive() {
+		w.takeTurns(p, object(p.number%objects))
 	}
 	time.Sleep(toClean)
 	w.close()
@@ -205,6 +211,7 @@ func (w *world) spawn() {
 			air = newWeather(c)
 		}
 		l := newLink(c, s, air, &w.history)
+		l.tells = func(at moment, x *driver.Script, args []string, r driver.Reply) { w.notice(p, l, at, x, args, r) }
 		p.links = append(p.links, l)
 		w.trace("process %d has a link to site %d, with %+v", n, site, air)
 	}
@@ -419,6 +426,7 @@ func Standard(seed uint64, typ string) (Plan, error) {
 		faults = append(faults, slices.DeleteFunc(Losing(), func(what string) bool { return what == forced })...)
 	case seed%2 == 0:
 		faults = append(faults, Losing()...)
+		faults = append(faults, slices.Repeat([]string{forced}, 3)...)
 	}
 	if typ == "acked" { // about half of the time
 		faults = append(faults, slices.Repeat(Replicated(), 8)...)
