@@ -233,6 +233,36 @@ var mutants = []mutant{
 		"if len(holds)-len(ends) >= g.need {", "if len(holds) > len(ends) {",
 		"multi", 20, "",
 	},
+	{
+		"Shutdown", "what late requests have taken is not released at the end", "internal/request/orphans.go",
+		"		d.server.Go(x.reap)\n	}\n}", "	}\n}",
+		"readwrite", 100, "has shut down",
+	},
+	{
+		"forced releases", "a forced release of a writer frees whatever there is", "internal/lua/readwrite.write.force.lua",
+		"redis.call('HEXISTS', lock, ARGV[i] .. ':write')", "redis.call('EXISTS', lock)",
+		"readwrite", 60, "",
+	},
+	{
+		"forced releases", "who is to let go says that it has, and goes on", "internal/lock/locks.go",
+		"t.lose(holdctx.Revoked)", "holdctx.Revoked != \"\"",
+		"lock", 60, "is taken from it",
+	},
+	{
+		"turns", "a process leaves nobody a turn", "internal/lock/handoff.go",
+		"turn := e.budget.Over(now)", "turn := false && e.budget.Over(now)",
+		"lock", 20, "for its turn",
+	},
+	{
+		"turns", "a hand-off with a round trip of its own begins a new quantum", "internal/lock/take.go",
+		"		if fresh {\n			e.budget.Begin(now, true)\n", "		{\n			e.budget.Begin(now, fresh)\n",
+		"fenced", 20, "for its turn",
+	},
+	{
+		"the gate of a process", "who gives up as the gate lets it in leaves it closed", "internal/gate/gate.go",
+		"	if !w.place.Taken() {\n		return false\n	}\n", "	if !w.place.Taken() {\n		w.in.Store(false)\n		return true\n	}\n",
+		"lock", 20, "",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.
