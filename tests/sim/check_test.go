@@ -539,3 +539,23 @@ func TestTheCheckerMeasuresWaits(t *testing.T) {
 		})
 	}
 }
+
+func TestPermitsAreNotLeftWhenTheirTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newNode()
+		give := driver.NewScript("test.give", "redis.call('ZADD', KEYS[1], 1, 'early', ARGV[1], 'late')")
+		end := time.Now().Add(time.Minute)
+		if _, _, err := server.exec(give, []string{"{orders1}:timeout"}, []string{strconv.FormatInt(end.UnixMilli(), 10)}, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, left := range []bool{true, false} {
+			w := &world{Plan: Plan{Type: "permits"}, history: history{start: time.Now()}}
+			w.left(server)
+			if got := len(w.wrong) > 0; got != left {
+				t.Errorf("%v before the end of one something is left: %t", time.Until(end), got)
+			}
+			time.Sleep(time.Until(end))
+		}
+		server.mini.Close()
+	})
+}

@@ -267,6 +267,19 @@ type stored struct {
 	ttl        time.Duration
 }
 
+// over says whether a key lists permits whose time is over, all of them: the next take has them back.
+func (s *node) over(k stored) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := float64(s.clockLocked().UnixMilli())
+	for _, end := range k.scores {
+		if end > now {
+			return false
+		}
+	}
+	return len(k.scores) > 0
+}
+
 func (s *node) snapshot() snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
