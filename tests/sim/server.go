@@ -155,7 +155,7 @@ func (s *node) step(d time.Duration) {
 }
 
 // exec executes a script. It says whether its replica, if it has one, has to be sent anything.
-func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (r driver.Reply, wrote bool, err error) { //nolint:revive // err is the answer
+func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (r driver.Reply, wrote bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.ailing(); now != "" && now != noMemory && now != noDisk {

@@ -235,8 +235,7 @@ func (w *world) waits(ctx context.Context, p *process, name string, wait time.Du
 	err := f()
 	now := time.Now()
 	end, limited := ctx.Deadline()
-	var left leftError
-	if errors.As(context.Cause(ctx), &left) {
+	if left, ok := errors.AsType[leftError](context.Cause(ctx)); ok {
 		end, limited = left.at, true
 	}
 	if wait > 0 && (!limited || from.Add(wait).Before(end)) {
