@@ -153,9 +153,10 @@ func (u *Budget) Settled(foreign int, now time.Time) {
 	u.Owed = 0
 }
 
-// Taken notes that nothing is left of what was released to others. They may keep
-// it for long, and until they release it no message pays what is owed: others
-// beside them still want their turn of what else this process has.
+// Taken notes that what was released to others is gone, or too little to have
+// again. Whoever took it may keep it for long, and pays this turn only when he
+// releases it. So the next quantum ends with another turn, although this one is
+// unpaid: others may still wait for what else this process has.
 func (u *Budget) Taken() { u.gone = true }
 
 // Used notes that messages were heard after a pause that nobody seemed to have

@@ -190,7 +190,7 @@ func TestEachCallerFailsInItsOwnTimeWhateverTheDriverAndTheServer(t *testing.T) 
 		place.Timeout = time.Second
 		open := func(a drivers.Adapter) (cs []*redlatch.Client) {
 			for range 3 {
-				c := locktest.ClientOf(t, a.Open(t, place), redlatch.Config{OutageTimeout: timeOut, WatchdogTimeout: 10 * time.Second})
+				c := locktest.ClientOf(t, a.Open(t, place), redlatch.Config{OutageTimeout: timeOut, WatchdogTimeout: 10 * time.Second, CloseTimeout: busy})
 				if _, err := admin.LockInfo(bg, c.Lock("connects")); err != nil {
 					t.Fatal(err)
 				}

@@ -260,6 +260,9 @@ func (l *link) again(at *node, epoch int, sent time.Time, after time.Duration, x
 	}
 	l.history.comes(x.Name(), args, sent)
 	r, _, err := at.exec(x, keys, args, asking)
+	if err == nil {
+		l.tell(executed, x, args, r)
+	}
 	l.set(func() { l.twice++ })
 	l.history.trace("script %s %q %q, %v later once more: %+v %v", x.Name(), keys, args, after, r, err)
 }

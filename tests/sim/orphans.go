@@ -61,7 +61,7 @@ func (w *world) checkOrphans(process int, ids []string, now time.Duration) {
 		switch {
 		case x == nil || !x.executed:
 			w.failLocked(now, "process %d has shut down, and the server still has what it had as %s, of which it has executed no release", process, id)
-		case x.sent < now-2*patience:
+		case x.sent < now-5*patience:
 			w.failLocked(now, "process %d has shut down, and the server still has what it had as %s, which it has not tried to release since%s", process, id, stamp(x.sent))
 		}
 	}
