@@ -49,9 +49,9 @@ func (p *waiter) amongSiblings(ctx context.Context, outer *Hold, want *Params) e
 		return p.giveUpError(request.ErrWaitOver)
 	}
 	want.asks.Over()
-	_, in, err := p.lineUp(ctx, g, &turn{until: p.until, over: outer.End().Done(), slow: func(waited time.Duration) {
+	_, in, err := p.lineUp(ctx, g, turn{until: p.until, over: outer.End().Done()}, nil, func(waited time.Duration) {
 		p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, want.At, outer.t.site())
-	}})
+	})
 	if err == nil {
 		return nil
 	}

@@ -86,7 +86,7 @@ func (local *localQueue) enter(ctx context.Context, p *waiter, want *Params) (in
 	if !p.until.IsZero() && p.until.Before(end) {
 		end = p.until
 	}
-	_, in, err = p.lineUp(ctx, &local.gate, &turn{until: end})
+	_, in, err = p.lineUp(ctx, &local.gate, turn{until: end}, nil, nil)
 	if err == request.ErrWaitOver && (p.until.IsZero() || time.Until(p.until) > 0) { //nolint:errorlint // made by await, never wrapped
 		err = nil
 	}

@@ -207,11 +207,11 @@ func (p *waiter) enter(ctx context.Context, e *entry, want *Params) (*term, erro
 		want.asks.Over()
 		how := p.waiting(e, want)
 		p.ahead.entry = e
-		passed, in, err = p.lineUp(ctx, &e.gate, &turn{until: p.until, before: &how, slow: func(waited time.Duration) {
+		passed, in, err = p.lineUp(ctx, &e.gate, turn{until: p.until}, &how, func(waited time.Duration) {
 			if t := e.current(); t != nil {
 				p.c.Events.SlowWait(p.c.Server.Name(p.key), waited, want.At, t.site())
 			}
-		}})
+		})
 	}
 	if err == nil {
 		if passed == nil {
@@ -269,15 +269,15 @@ func (p *waiter) waiting(e *entry, want *Params) request.Waiting {
 
 // A turn is how a caller waits at a gate for its own.
 type turn struct {
-	until  time.Time           // zero: as long as its context lasts
-	over   <-chan struct{}     // closed when there will be none: a hold has ended, or only its context, with the client; may be nil
-	before *request.Waiting    // how it waits for the answers that those before it are owed; nil: they may owe one for ever
-	slow   func(time.Duration) // called once after Options.SlowWait; may be nil
+	until time.Time       // zero: as long as its context lasts
+	over  <-chan struct{} // closed when there will be none: a hold has ended, or only its context, with the client; may be nil
 }
 
-// lineUp waits at a gate. It returns what the caller was let in with. If it fails, in says whether the caller is inside
+// lineUp waits at a gate. before is how the caller waits for the answers that those before it are owed, nil if they may owe one
+// for ever; slow is called once after Options.SlowWait, unless it is nil. They stand apart from the turn, or all that they refer
+// to would be allocated, also by who need not wait. lineUp returns what the caller was let in with. If it fails, in says whether the caller is inside
 // nevertheless: it was let in while it gave up.
-func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], turn *turn) (passed *term, in bool, err error) {
+func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], turn turn, before *request.Waiting, slow func(time.Duration)) (passed *term, in bool, err error) {
 	tk, ok := p.c.tickets.Get().(*ticket)
 	if !ok {
 		tk = &ticket{Ticket: gate.NewTicket[*term]()}
@@ -286,7 +286,7 @@ func (p *waiter) lineUp(ctx context.Context, g *gate.Gate[*term], turn *turn) (p
 	tk.wait = p.wait(ctx)
 	if in = g.Enter(tk.Ticket); !in {
 		p.notNow(request.ErrWaitOver)
-		err = p.await(ctx, tk, turn)
+		err = p.await(ctx, tk, turn, before, slow)
 		if in = err == nil || !g.Cancel(tk.Ticket); in {
 			passed = tk.Take()
 		}
@@ -332,9 +332,9 @@ func (tk *ticket) wakeAt(at, now time.Time) {
 
 // await waits until w is let in. Close wakes who waits at the gate of an entry, whose turn has no over: a channel that all
 // listen to costs every hand-off time.
-func (p *waiter) await(ctx context.Context, tk *ticket, turn *turn) error {
+func (p *waiter) await(ctx context.Context, tk *ticket, turn turn, before *request.Waiting, slow func(time.Duration)) error {
 	warn := p.c.SlowWait
-	if turn.slow == nil {
+	if slow == nil {
 		warn = 0
 	}
 	var closed <-chan struct{}
@@ -342,8 +342,8 @@ func (p *waiter) await(ctx context.Context, tk *ticket, turn *turn) error {
 		closed = p.c.Server.Done
 	}
 	var look time.Time
-	if turn.before != nil {
-		look = turn.before.Since.Add(p.c.Server.Outage)
+	if before != nil {
+		look = before.Since.Add(p.c.Server.Outage)
 	}
 	for now := p.start; ; now = time.Now() {
 		switch waited := now.Sub(p.start); {
@@ -353,12 +353,12 @@ func (p *waiter) await(ctx context.Context, tk *ticket, turn *turn) error {
 			return request.ErrWaitOver
 		case warn > 0 && waited >= warn:
 			warn = 0
-			turn.slow(waited)
+			slow(waited)
 		}
-		if turn.before != nil {
+		if before != nil {
 			if !now.Before(look) {
 				var err error
-				if look, err = turn.before.Look(p.c.Server, now); err != nil {
+				if look, err = before.Look(p.c.Server, now); err != nil {
 					return err
 				}
 			}
