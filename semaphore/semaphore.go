@@ -29,8 +29,8 @@ import (
 // set up by TrySetPermits, by Release, or by an acquisition of a Semaphore that
 // New was given a number for.
 //
-// A change is made exactly once, whatever becomes of replies and requests, as
-// long as this client lives and the server keeps its data.
+// No change is made twice, and none is lost, whatever becomes of replies and
+// requests, as long as this client lives and the server keeps its data.
 type Semaphore struct {
 	engines *bridge.Engines
 	in      permit.Counted
