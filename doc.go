@@ -4,7 +4,7 @@
 //	client, err := redlatchgoredis.Open("redis://localhost:6379", redlatch.Config{})
 //	defer client.Close()
 //	err = client.Lock("orders:42").Do(ctx, func(ctx context.Context) error {
-//		return ship(ctx) // ctx ends if the lock is lost
+//		return ship(ctx, "42") // ctx ends if the lock is lost
 //	})
 //
 // # What a lock here does not promise
@@ -33,7 +33,7 @@
 //	orders := client.Lock("orders:42")
 //	hold, err := orders.Acquire(ctx) // waits; ctx bounds the waiting only
 //	defer hold.Release(ctx)
-//	ship(hold.Context())
+//	err = ship(hold.Context(), "42")
 //
 // Without [Lease] a watchdog keeps the hold for as long as the process lives
 // (30 seconds, renewed every 10, as in Redisson). With it the lease is fixed.
@@ -48,7 +48,7 @@
 //
 // [Client.FairLock] and [Client.ReadWriteLock] are Redisson's types of those names, as Lock with [Fenced] is its fenced lock.
 // [Client.StripedLock] is many locks under one name, and [MultiLock] and [RedLock] make one lock of several. Package redisson has
-// group locks, spin locks, and the locks of map entries, for who shares them with Redisson.
+// group locks, spin locks, and the locks of map entries, for services that share them with Redisson.
 //
 // # Beside locks
 //

@@ -4,6 +4,10 @@
 // write. The resource refuses a token that is lower than the highest that it has
 // been shown.
 //
+//	state, err := fence.NewKey(store, "orders:42:state")
+//	hold, err := client.Lock("orders:42", redlatch.Fenced()).Acquire(ctx)
+//	err = state.Set(ctx, hold.Token(), "shipped", 0) // refused if a later holder has been here
+//
 // There are guards for what is in this process ([Guard], [Register]), for a key
 // of a Redis server ([Key]), and for the rows of an SQL table ([Table]).
 //

@@ -4,7 +4,7 @@
 //	ready := latch.New(client, "workers:ready")
 //	_, err := ready.TrySetCount(ctx, 3)
 //	err = ready.CountDown(ctx) // each worker, when it is ready
-//	err = ready.Wait(ctx)      // and who needs them all
+//	err = ready.Wait(ctx)      // whoever needs them all
 package latch
 
 import (

@@ -4,4 +4,7 @@
 //
 // What must agree with those services stands in the Config of package redlatch: WatchdogTimeout, and the fields of
 // Config.Redisson. Package redissonyaml reads Redisson's file.
+//
+//	both := redisson.GroupLock(client, "accounts", []string{"DE02", "FR14"})
+//	entry := client.Lock(redisson.Entry{Object: "accounts", Key: "42"}.Lock())
 package redisson

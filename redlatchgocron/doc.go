@@ -1,5 +1,10 @@
 // Package redlatchgocron makes jobs of [github.com/go-co-op/gocron/v2] run once in all processes that have the
-// same schedule. There are two ways, and a scheduler takes one of them:
+// same schedule:
+//
+//	locker := redlatchgocron.NewLocker(client, redlatchgocron.Options{Prefix: "jobs:", MinHold: time.Minute})
+//	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+//
+// There are two ways, and a scheduler takes one of them:
 //
 //   - [NewLocker]: the process that is first at a job's time runs the job, so jobs spread over the processes. A job
 //     that is shorter than the difference between the clocks of the processes would run once more. Options.MinHold

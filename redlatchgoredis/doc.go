@@ -1,6 +1,10 @@
 // Package redlatchgoredis lets redlatch use go-redis, for a single server, for Sentinel
 // (a failover client) or for a cluster.
 //
+//	client, err := redlatchgoredis.Open("redis://localhost:6379", redlatch.Config{})
+//	if err != nil { ... }
+//	defer client.Close()
+//
 // [Open] makes a client of redlatch from a URL, with connections of its own. [Use] makes a
 // driver of a go-redis client that the program has already.
 //

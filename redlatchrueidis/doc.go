@@ -2,6 +2,10 @@
 // goroutines over one connection and allocates nothing for a script that answers
 // with a number. It is the fastest way to use redlatch.
 //
+//	client, err := redlatchrueidis.Open("redis://localhost:6379", redlatch.Config{})
+//	if err != nil { ... }
+//	defer client.Close()
+//
 // [Open] makes a client of redlatch from a URL, with connections of its own: to a single
 // server, to Sentinel or to a cluster. [New] makes a driver from rueidis' own options. Both
 // make two clients of rueidis, one for scripts and one for subscriptions, so that

@@ -1,5 +1,14 @@
 // Package redlatchtest runs redlatch without a Redis server, for the unit tests
-// of programs that use it. [NewClient] makes a client with a server of its own.
+// of programs that use it:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		client := redlatchtest.NewClient(t, redlatch.Config{})
+//		hold, err := client.Lock("orders:42").Acquire(t.Context())
+//		...
+//		redlatchtest.Lose(hold) // hold.Context() has ended
+//	})
+//
+// [NewClient] makes a client with a server of its own.
 // [Server.Client] makes one more client of a server, as another process would have it.
 // [Lose] takes a lock or a permit away from its holder. [Server.Stop] and
 // [Server.Pause] are outages.

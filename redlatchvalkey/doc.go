@@ -2,6 +2,10 @@
 // project. It speaks to Redis as well. The requests of all goroutines go out over
 // one connection, and a script that answers with a number allocates nothing.
 //
+//	client, err := redlatchvalkey.Open("redis://localhost:6379", redlatch.Config{})
+//	if err != nil { ... }
+//	defer client.Close()
+//
 // [Open] makes a client of redlatch from a URL, with connections of its own: to a single
 // server, to Sentinel or to a cluster. [New] makes a driver from valkey-go's own options. Both
 // make two clients of valkey-go, one for scripts and one for subscriptions, so that

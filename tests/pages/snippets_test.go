@@ -21,7 +21,7 @@ import (
 // packages are those that snippets name without importing them.
 var packages = []string{
 	"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/http", "os", "os/signal", "syscall", "testing", "testing/synctest", "time",
-	"github.com/prometheus/client_golang/prometheus", "github.com/redis/go-redis/v9",
+	"github.com/go-co-op/gocron/v2", "github.com/prometheus/client_golang/prometheus", "github.com/redis/go-redis/v9",
 	"github.com/redlatch/redlatch", "github.com/redlatch/redlatch/admin", "github.com/redlatch/redlatch/barrier",
 	"github.com/redlatch/redlatch/connect", "github.com/redlatch/redlatch/dashboard", "github.com/redlatch/redlatch/driver",
 	"github.com/redlatch/redlatch/drivertest", "github.com/redlatch/redlatch/election",
@@ -46,6 +46,9 @@ var given = map[string]string{
 	"locks":     "*redlatch.Client",
 	"logger":    "*slog.Logger",
 	"old":       "func(ctx context.Context, do func(context.Context) error) error",
+	"mux":       "*http.ServeMux",
+	"mydriver":  "interface{ Use(client any) driver.Redis }",
+	"mylib":     "interface { New(addr string, opts ...any) interface{ Close() }; Timeout(time.Duration) any }",
 	"mustLogIn": "func(http.Handler) http.Handler",
 	"enqueue":   "func(name, id string) error",
 	"post":      "func(http.Handler) int",
@@ -58,6 +61,7 @@ var given = map[string]string{
 	"server":    "*http.Server",
 	"steps":     "[]func(ctx context.Context)",
 	"ship":      "func(ctx context.Context, id string) error",
+	"store":     "driver.Redis",
 	"t":         "*testing.T",
 	"vault":     "interface{ Read(ctx context.Context, path string) (username, password string, err error) }",
 	"w":         "http.ResponseWriter",
