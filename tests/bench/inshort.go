@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,13 +14,13 @@ func (r record) inShort(b *strings.Builder) {
 	}
 	b.WriteString(inShortLegend)
 	r.alone(b)
+	r.clients(b)
 	r.wanted(b)
 	r.between(b)
-	r.clients(b)
 	if lines := r.rank(false); len(lines[behind]) > 0 {
 		b.WriteString("* **Where others are better.** Each figure is redlatch's as a multiple of the other's.\n")
 		for _, l := range lines[behind] {
-			fmt.Fprintf(b, "  * %s: %s\n", l.what, l.text)
+			fmt.Fprintf(b, "    * %s: %s\n", l.what, l.text)
 		}
 	}
 	b.WriteString(r.shown("performance-rueidis.svg") + r.shown("performance-goredis.svg"))
@@ -76,27 +77,54 @@ func ms(d time.Duration) string { return fmt.Sprintf("%g ms", float64(d.Microsec
 // millis prints microseconds as milliseconds.
 func millis(us float64) string { return short(us/1000) + " ms" }
 
-// told lists what was measured of each, as in "redislock (0.75 ms)".
-func (r record) told(scenario string, f metric, text func(float64) string, who ...implementation) string {
-	var all []string
+// span says what was measured of some: "from 0.97 to 0.98 ms", or one figure if they do not differ.
+func (r record) span(scenario string, f metric, text func(float64) string, who ...implementation) string {
+	var all []float64
 	for _, i := range who {
 		if v := r.Results.median(scenario, i.name, f); known(v) {
-			all = append(all, i.name+" ("+text(v)+")")
+			all = append(all, v)
 		}
 	}
-	return strings.Join(all, ", ")
+	if len(all) == 0 {
+		return ""
+	}
+	least, most := text(slices.Min(all)), text(slices.Max(all))
+	if least == most {
+		return least
+	}
+	return strings.TrimSuffix(least, " ms") + " to " + most
 }
 
 func pairP50(m measurement) float64 { return m.PairP50 }
 
 // alone is about locks that nobody else wants.
 func (r record) alone(b *strings.Builder) {
-	times := r.told(zone(1), pairP50, millis, redlatchRueidis, redlatchGoredis, redislockDefault, redsyncDefault, rueidislockOneKey, floorRueidis, floorGoredis)
-	if times == "" {
+	const one = 1
+	ours := r.span(zone(one), pairP50, millis, redlatchRueidis, redlatchGoredis)
+	if ours == "" {
 		return
 	}
-	fmt.Fprintf(b, "* **A lock that nobody else wants,** where a round trip takes %s longer than over loopback, as within a zone. An\n"+
-		"  acquire and a release together take: %s. The floor is the two requests alone.\n", ms(withinZone), times)
+	fmt.Fprintf(b, "* **A lock that nobody else wants.** A round trip takes %s longer than over loopback, as within a zone. There an acquire and\n"+
+		"  a release take %s.", ms(withinZone), ours)
+	if floor := r.span(zone(one), pairP50, millis, floorRueidis, floorGoredis); floor != "" {
+		fmt.Fprintf(b, " Two requests alone, the floor, take %s.", floor)
+	}
+	if others := r.span(zone(one), pairP50, millis, redislockDefault, redsyncDefault, rueidislockOneKey); others != "" {
+		fmt.Fprintf(b, " The others take %s.", others)
+	}
+	b.WriteString("\n")
+}
+
+// clients is about which client library to take.
+func (r record) clients(b *strings.Builder) {
+	const many = 64
+	by := func(i implementation) float64 { return r.Results.median(zone(many), i.name, rate) }
+	rueidis, shared, plain := by(redlatchRueidis), by(redlatchShared), by(redlatchGoredis)
+	if !known(rueidis) || !known(shared) || !known(plain) {
+		return
+	}
+	fmt.Fprintf(b, "* **Many at once, and which client library.** %d goroutines want a lock each, at the same distance. On rueidis they get %s locks\n"+
+		"  a second, on go-redis %s, and on go-redis with shared pipelines %s.\n", many, short(rueidis), short(plain), short(shared))
 }
 
 // wanted is about a lock that many goroutines of one process want.
@@ -106,8 +134,8 @@ func (r record) wanted(b *strings.Builder) {
 	if !known(ours) || best == "" {
 		return
 	}
-	fmt.Fprintf(b, "* **A lock that 16 goroutines of one process want,** and do nothing with: they get it %s times a second, and the next one has it\n"+
-		"  after %s µs. The quickest of the others, %s, gets it %s times a second.\n",
+	fmt.Fprintf(b, "* **One lock that 16 goroutines of a process want.** They get it %s times a second, and the next one has it after %s µs.\n"+
+		"  The quickest of the others, %s, gets it %s times a second.\n",
 		short(ours), short(r.Results.median(many, redlatchRueidis.name, handOffP50)), best, short(r.Results.median(many, best, rate)))
 }
 
@@ -118,12 +146,12 @@ func (r record) between(b *strings.Builder) {
 		if !known(fair) || !known(plain) {
 			continue
 		}
-		text := fmt.Sprintf("* **A lock that goes from process to process,** where a round trip takes %s longer. After the release began, the next\n"+
-			"  process has it in %s with FairLock, and in %s with Lock.", ms(d), millis(fair), millis(plain))
-		if others := r.told(far(d), handOffP50, millis, redislockDefault, redislockFast, rueidislockOneKey, redissonPeer, etcdMutex); others != "" {
-			text += " The others: " + others + "."
+		fmt.Fprintf(b, "* **From process to process, round trips %s longer.** After a release the next process has the lock in %s with FairLock,\n"+
+			"  and in %s with Lock.", ms(d), millis(fair), millis(plain))
+		if others := r.span(far(d), handOffP50, millis, redislockDefault, redislockFast, rueidislockOneKey, redissonPeer, etcdMutex); others != "" {
+			fmt.Fprintf(b, " The others need %s.", others)
 		}
-		b.WriteString(text + r.confirmedText(d) + "\n")
+		b.WriteString(r.confirmedText(d) + "\n")
 	}
 }
 
@@ -134,17 +162,4 @@ func (r record) confirmedText(d time.Duration) string {
 		return ""
 	}
 	return fmt.Sprintf(" If a replica has to confirm, FairLock needs %s, and Lock %s.", millis(fair), millis(plain))
-}
-
-// clients is about which client library to take.
-func (r record) clients(b *strings.Builder) {
-	var all []string
-	for _, n := range fewWidths {
-		if rates := r.told(zone(n), rate, short, redlatchRueidis, redlatchGoredis, redlatchShared); rates != "" {
-			all = append(all, fmt.Sprintf("with %s, %s", plural(n, "goroutine"), rates))
-		}
-	}
-	if len(all) > 0 {
-		fmt.Fprintf(b, "* **Which client.** Pairs of acquire and release a second, where a round trip takes %s longer: %s.\n", ms(withinZone), strings.Join(all, "; "))
-	}
 }
