@@ -22,6 +22,10 @@ var front = map[string]string{
 	"examples/README.md": "examples.md",
 }
 
+// wide leaves the room of a page's contents to the page. The first one has a program, whose lines are not to be cut, and the table of
+// all that redlatch is compared with.
+const wide = "---\nhide: [toc]\n---\n\n"
+
 func main() {
 	if err := write("..", os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "site:", err)
@@ -50,6 +54,9 @@ func write(top, out string) error {
 		moved, err := moveLinks(os.DirFS(top), pages, from, string(text))
 		if err != nil {
 			return err
+		}
+		if to == "index.md" {
+			moved = wide + moved
 		}
 		if err := writeFile(filepath.Join(out, to), []byte(moved)); err != nil {
 			return err
