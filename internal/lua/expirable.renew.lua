@@ -8,7 +8,6 @@
 -- it fails where it would have to write, if only nothing.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- include touch
 local results = {}
 for i, timeouts in ipairs(KEYS) do
   local id, until_ms = ARGV[2 * i - 1], now + ARGV[2 * i]
@@ -20,7 +19,12 @@ for i, timeouts in ipairs(KEYS) do
       redis.call('ZREM', timeouts, '') -- no id: what takes memory must not be the first to write
       redis.call('ZADD', timeouts, until_ms, id)
     elseif ARGV[2 * i] ~= '0' then
-      touch(timeouts)
+      -- For WAIT it writes something: see raise. The key lasts as it did, or for its last millisecond.
+      local ttl = redis.call('PTTL', timeouts)
+      redis.call('PEXPIRE', timeouts, ttl < 0 and 1000000000 or math.max(1, ttl))
+      if ttl < 0 then
+        redis.call('PERSIST', timeouts)
+      end
     end
     results[i] = 1
   else

@@ -50,8 +50,7 @@ if given > 0 and ttl >= 0 then
   redis.call('PEXPIRE', timeouts, ttl) -- in the last millisecond, with 0, what is given ends at once
 elseif given > 0 then
   if again then
-    -- include touch
-    touch(timeouts)
+    redis.call('PEXPIRE', timeouts, 1000000000) -- for WAIT it writes something: see raise
   end
   redis.call('PERSIST', timeouts)
 end

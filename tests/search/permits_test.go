@@ -220,6 +220,9 @@ func judgePermits(x *explorer, s scene, a *ask, sent int16, r *result) string {
 		if renewed(r.reply) != live || live && number(after) != max(number(before), now+number(a.args[1])) {
 			return "that is not so, or not long enough"
 		}
+		if r.after.ttl("timeouts") != s.store.ttl("timeouts") {
+			return "what is given does not last as it did"
+		}
 	case "expirable.take":
 		return judgeTake(s, a, r, now, free)
 	}
@@ -276,7 +279,7 @@ func permitSearch(name string, ticks, sends int8, asks ...ask) *search {
 func permitSearches() []*search {
 	none := permitSearch("none", 1, 2, takesPermits(1, a1), countsPermits())
 	none.seed = nil
-	ending := permitSearch("that end", 2, 3, takesPermits(1, a1), takesPermits(1, b1), releasesPermits(1, a1))
+	ending := permitSearch("that end", 2, 3, takesPermits(1, a1), renewsPermit(a1, 1), takesPermits(1, b1), releasesPermits(1, a1))
 	ending.seed[0].ttl = longer * tick
 	forever := permitSearch("for ever", 2, 3, takesPermits(1, a1), takesPermits(1, b1), releasesPermits(1, a1))
 	forever.seed = []key{
@@ -300,4 +303,4 @@ func permitSearches() []*search {
 	}
 }
 
-func TestSearchPermits(t *testing.T) { explore(t, 333_290, permitSearches()) }
+func TestSearchPermits(t *testing.T) { explore(t, 334_991, permitSearches()) }
