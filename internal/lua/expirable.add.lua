@@ -2,6 +2,7 @@
 -- earlier one, see expirable.try_set.
 -- KEYS free timeouts session
 -- ARGV number session_ms channel permits
+-- acked
 -- returns {number, how many are free} of the session's last request
 local free, timeouts, session = KEYS[1], KEYS[2], KEYS[3]
 local number, session_ms = ARGV[1], ARGV[2]

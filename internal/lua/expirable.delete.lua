@@ -1,6 +1,7 @@
 -- Deletes a semaphore and its permits.
 -- KEYS free timeouts session
 -- ARGV number session_ms
+-- acked
 -- returns {number, 1 or 0} of the session's last request
 local session, number, session_ms = KEYS[3], ARGV[1], ARGV[2]
 -- include session

@@ -2,6 +2,7 @@
 -- if one is not live.
 -- KEYS free timeouts session
 -- ARGV number session_ms channel back... (for each caller: how many, and so many ids)
+-- acked
 -- returns {number, the sum of 2^i of the callers whose permits were given back} of
 -- the session's last request; i counts from 0
 local free, timeouts, session = KEYS[1], KEYS[2], KEYS[3]

@@ -2,6 +2,7 @@
 -- free again too, but does not count.
 -- KEYS free timeouts
 -- ARGV channel own_subscriptions id...
+-- acked
 -- returns {how many were live, how many others listen}
 -- include tell
 local free, timeouts = KEYS[1], KEYS[2]

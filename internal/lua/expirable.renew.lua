@@ -2,6 +2,7 @@
 -- nothing.
 -- KEYS timeouts... (of each permit's semaphore)
 -- ARGV id lease_ms ... (a pair for each key; a lease of 0 only asks)
+-- acked
 -- returns for each key 1 if the permit is live, 0 if it is not, or the text of the
 -- error that the key raised
 -- A replica, which may lack what its primary has, cannot say that a hold is gone:

@@ -2,6 +2,7 @@
 -- than that are given, less than none are free.
 -- KEYS free timeouts session
 -- ARGV number session_ms channel permits
+-- acked
 -- returns {number, by how many it changed} of the session's last request
 local free, timeouts, session = KEYS[1], KEYS[2], KEYS[3]
 local number, session_ms = ARGV[1], ARGV[2]

@@ -3,6 +3,7 @@
 -- was lost: it costs nothing, but its time may be raised.
 -- KEYS free timeouts
 -- ARGV channel ask... (for each who asks: lease_ms, how many, and so many ids)
+-- acked
 -- returns {how many of those who ask got theirs, or -1 if the semaphore has never
 -- been given permits, in how many ms the first permit is over, or -1}
 local free, timeouts = KEYS[1], KEYS[2]

@@ -2,6 +2,7 @@
 -- gone with it, but its key may last for a millisecond longer.
 -- KEYS free timeouts session
 -- ARGV number session_ms channel permits
+-- acked
 -- returns {number, 1 or 0} of the session's last request
 local free, timeouts, session = KEYS[1], KEYS[2], KEYS[3]
 local number, session_ms = ARGV[1], ARGV[2]

@@ -5,6 +5,7 @@
 -- that one is told once more.
 -- KEYS lock queue timeouts alive token... (at most one, for an acquisition that is to have a token)
 -- ARGV lease_ms owner channel client enqueue allowance_ms token_ttl_ms... (enqueue: 0, 1, or the nonce of one who can be given the lock; the TTL 0: the token key never expires)
+-- acked
 -- returns the token, or 1, if the lock is the owner's, else {TTL in ms, field
 -- of the owner or nothing, head of the queue or nothing, 1 if the caller was
 -- put into the queue by this call}

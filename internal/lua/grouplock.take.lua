@@ -5,6 +5,7 @@
 -- KEYS group token... (at most one, for an acquisition that is to have a token)
 -- ARGV lease_ms owner values... (n, n fields, skew_ms; then token_ttl_ms if there
 -- is a token key, 0: that never expires)
+-- acked
 -- returns the token, or 1, if all are the owner's, else {ms until the last of
 -- them is free, or the TTL of another type's lock, its owner}
 local group, lease, owner = KEYS[1], tonumber(ARGV[1]), ARGV[2]

@@ -1,6 +1,7 @@
 -- Lets a semaphore or a limiter end after a time, or last for ever: all its keys at once.
 -- KEYS object more... (the last is the session; without the object nothing is done)
 -- ARGV number session_ms ms type (ms: 0 for ever; type: that of the object, string or hash)
+-- acked
 -- returns {number, 1}; {number, 0} if there is no such object
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[#KEYS]
 -- include session

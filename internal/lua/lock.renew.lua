@@ -3,6 +3,7 @@
 -- KEYS lock...
 -- ARGV owner lease_ms count ... (a triple for each key; a lease of 0 only asks, a
 -- count of 0 stays as it is)
+-- acked
 -- returns for each key 1 if it is the owner's, 0 if it is not, or the text of
 -- the error that the key raised
 -- A replica, which may lack what its primary has, cannot say that a hold is gone:

@@ -2,6 +2,7 @@
 -- moves to a new owner field and stays.
 -- KEYS lock token... (at most one, for an acquisition that is to have a token)
 -- ARGV owner new_owner lease_ms channel own_subscriptions yield_anyway token_ttl_ms... (0: the token key never expires; -1: nor does it begin with 1)
+-- acked
 -- returns -1 if the lock is neither owner's, {token or 1} if it is the new
 -- owner's now, else how many other subscribers it was released to
 local owner, new, lease = ARGV[1], ARGV[2], ARGV[3]

@@ -3,6 +3,7 @@
 -- raised.
 -- KEYS lock...
 -- ARGV lease_ms owner... (one for each lock)
+-- acked
 -- returns 1 if all are their owner's, else {which is not (from 1), its TTL in
 -- ms, field of its owner}
 -- include raise

@@ -3,6 +3,7 @@
 -- was lost: it may raise the TTLs.
 -- KEYS lock proof...
 -- ARGV owner lease_ms
+-- acked
 -- wants proof (the key that keeps the owner's read hold alive, of an owner that reads)
 -- returns 1 if the owner reads now, 0 if it holds nothing
 -- include gone

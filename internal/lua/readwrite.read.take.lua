@@ -3,6 +3,7 @@
 -- changes nothing, but may raise the TTLs.
 -- KEYS lock others... (the writers to whom to give precedence, if that is wanted; proof)
 -- ARGV lease_ms owner
+-- acked
 -- wants proof (the key that keeps the owner's read hold alive, of an owner that reads)
 -- returns 1 if the owner reads now, else {TTL in ms, an owner}
 -- include readwrite.left

@@ -5,6 +5,7 @@
 -- KEYS lock... (behind that of an owner that reads, the key that keeps its read hold alive)
 -- ARGV owner lease_ms writes ... (a triple for each lock; a lease of 0 only asks,
 -- writes of 0 stay as they are)
+-- acked
 -- returns for each lock 1 if the owner holds it, 0 if it does not, or the text of
 -- the error that the key raised
 -- A replica, which may lack what its primary has, cannot say that a hold is gone:

@@ -2,6 +2,7 @@
 -- is the replay of a take whose reply was lost: it may raise the TTL.
 -- KEYS lock token... (at most one, for an acquisition that is to have a token)
 -- ARGV lease_ms owner token_ttl_ms... (0: the token key never expires)
+-- acked
 -- returns the token, or 1, if the lock is the owner's, else {TTL in ms, an owner}
 local token_key, token_ttl_ms = KEYS[2], ARGV[3]
 -- include token

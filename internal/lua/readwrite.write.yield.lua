@@ -2,6 +2,7 @@
 -- held to write, moves to a new owner and stays.
 -- KEYS lock token... (at most one, for an acquisition that is to have a token)
 -- ARGV owner new_owner lease_ms channel own_subscriptions yield_anyway token_ttl_ms... (0: the token key never expires)
+-- acked
 -- returns -1 if the lock is neither owner's, {token or 1} if it is the new
 -- owner's now, else how many other subscribers it was released to
 local owner, new, lease = ARGV[1] .. ':write', ARGV[2] .. ':write', ARGV[3]

@@ -2,6 +2,7 @@
 -- there are then. The TTL stays what it is.
 -- KEYS semaphore session
 -- ARGV number session_ms channel permits create (1: there need not be such a semaphore)
+-- acked
 -- returns {number, 1}; {number, 0} if there is no such semaphore, and none made
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session

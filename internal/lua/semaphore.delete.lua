@@ -1,6 +1,7 @@
 -- Removes a semaphore.
 -- KEYS semaphore session
 -- ARGV number session_ms
+-- acked
 -- returns {number, 1 if there was one, else 0}
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session

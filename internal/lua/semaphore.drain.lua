@@ -2,6 +2,7 @@
 -- what it is.
 -- KEYS semaphore session
 -- ARGV number session_ms
+-- acked
 -- returns {number, how many they were}
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session

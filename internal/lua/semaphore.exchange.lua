@@ -2,6 +2,7 @@
 -- process. Whoever listens is told how many are left.
 -- KEYS semaphore session
 -- ARGV number session_ms channel give turn own_subscriptions want... (turn 1: others go first, if any listen; 2: they do anyway; 0: not)
+-- acked
 -- returns {number, how many of the wants were granted, from the first one on};
 -- or {number, minus how many others listen}, if they go first, and nothing is granted,
 -- or if nothing is wanted; or {number, -2147483648}, if there is no such semaphore

@@ -2,6 +2,7 @@
 -- permits it has.
 -- KEYS semaphore session
 -- ARGV number session_ms channel permits ttl_ms (0: it has none)
+-- acked
 -- returns {number, 1}; {number, 0} if there is one already
 local number, session_ms, session = ARGV[1], ARGV[2], KEYS[2]
 -- include session

@@ -25,6 +25,7 @@ type Header struct {
 	Purpose string   // the first comment lines
 	Keys    []string // KEYS[1] is Keys[0]; "..." at its end: any number of it
 	Args    []string // ARGV[1] is Args[0]; a "..." of its own: all before it repeat
+	Acked   bool     // replicas may have to acknowledge it: it writes in any case
 	Wants   []string // keys that it may answer with: such a key is to be in KEYS, and nothing has been done
 	Returns string
 }
@@ -85,8 +86,8 @@ func include(fsys fs.FS, source string) (string, error) {
 func (s *Script) Header() Header { return s.header }
 
 // parseHeader reads the leading "-- " lines. "-- KEYS a b", "-- ARGV a b", "--
-// wants a" and "-- returns ..." are declarations, with remarks in parentheses;
-// everything before them is the purpose.
+// acked", "-- wants a" and "-- returns ..." are declarations, with remarks in
+// parentheses; everything before them is the purpose.
 func parseHeader(source string) (Header, error) {
 	var h Header
 	var purpose []string
@@ -101,6 +102,8 @@ func parseHeader(source string) (Header, error) {
 			h.Keys = names(text)
 		case strings.HasPrefix(text, "ARGV "):
 			h.Args = names(text)
+		case text == "acked":
+			h.Acked = true
 		case strings.HasPrefix(text, "wants "):
 			h.Wants = names(text)
 		case strings.HasPrefix(text, "returns "):

@@ -17,29 +17,33 @@ func TestHeader(t *testing.T) {
 		{
 			"all parts",
 			"-- Takes a lock.\n-- KEYS lock channel\n-- ARGV lease_ms owner\n-- returns 1\nreturn 1\n",
-			Header{"Takes a lock.", []string{"lock", "channel"}, []string{"lease_ms", "owner"}, nil, "1"},
+			Header{"Takes a lock.", []string{"lock", "channel"}, []string{"lease_ms", "owner"}, false, nil, "1"},
 		},
 		{
 			"several lines of words",
 			"-- Takes a lock,\n-- or does not.\n-- KEYS lock\n-- returns 1 if so,\n-- 0 if not\nreturn 1",
-			Header{"Takes a lock, or does not.", []string{"lock"}, nil, nil, "1 if so, 0 if not"},
+			Header{"Takes a lock, or does not.", []string{"lock"}, nil, false, nil, "1 if so, 0 if not"},
 		},
 		{
 			"remarks",
 			"-- Reads.\n-- KEYS lock...\n-- ARGV owner lease_ms ... (a pair for each key)\n-- returns 1\n",
-			Header{"Reads.", []string{"lock..."}, []string{"owner", "lease_ms", "..."}, nil, "1"},
+			Header{"Reads.", []string{"lock..."}, []string{"owner", "lease_ms", "..."}, false, nil, "1"},
 		},
 		{
 			"keys that it may want",
 			"-- Reads.\n-- KEYS lock proof...\n-- wants proof (of an owner)\n-- returns 1\nreturn 1",
-			Header{"Reads.", []string{"lock", "proof..."}, nil, []string{"proof"}, "1"},
+			Header{"Reads.", []string{"lock", "proof..."}, nil, false, []string{"proof"}, "1"},
 		},
-		{"a remark only", "-- Reads.\n-- ARGV (none)\n-- returns 1\n", Header{"Reads.", nil, []string{}, nil, "1"}},
-		{"spaces and CRLF", "--  Reads. \r\n--KEYS  a  b \r\n--  returns 1\r\nreturn 1\r\n", Header{"Reads.", []string{"a", "b"}, nil, nil, "1"}},
+		{
+			"to be acknowledged", "-- Takes.\n-- KEYS lock\n-- acked\n-- returns 1\nreturn 1\n",
+			Header{"Takes.", []string{"lock"}, nil, true, nil, "1"},
+		},
+		{"a remark only", "-- Reads.\n-- ARGV (none)\n-- returns 1\n", Header{"Reads.", nil, []string{}, false, nil, "1"}},
+		{"spaces and CRLF", "--  Reads. \r\n--KEYS  a  b \r\n--  returns 1\r\nreturn 1\r\n", Header{"Reads.", []string{"a", "b"}, nil, false, nil, "1"}},
 		{
 			"it ends with the first line of code",
 			"-- Reads.\n-- returns 1\nlocal x = 1\n-- KEYS not_a_declaration\n",
-			Header{"Reads.", nil, nil, nil, "1"},
+			Header{"Reads.", nil, nil, false, nil, "1"},
 		},
 	} {
 		s, err := New(c.name, c.source)

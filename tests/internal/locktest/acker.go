@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -28,8 +29,16 @@ type Acker struct {
 	asked    int             // how often it was asked for the number of replicas
 }
 
+// MustBeAcked panics unless the script says that replicas may have to acknowledge it. Those that do are tested to write in any case.
+func MustBeAcked(s *driver.Script) {
+	if !strings.Contains(s.Source(), "\n-- acked\n") {
+		panic("replicas are to acknowledge " + s.Name() + ", whose header does not say acked")
+	}
+}
+
 // RunAcked runs the script, and waits for the replicas as the acker was told.
 func (d *Acker) RunAcked(ctx context.Context, s *driver.Script, keys, args []string, n int, timeout time.Duration) (driver.Reply, int, error) {
+	MustBeAcked(s)
 	d.Mu.Lock()
 	d.Waited, d.Wanted, d.Limits = append(d.Waited, s.Name()), append(d.Wanted, n), append(d.Limits, timeout)
 	acked := d.acked

@@ -2,6 +2,8 @@ package real
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,29 @@ import (
 	"github.com/redlatch/redlatch/internal/script"
 	"github.com/redlatch/redlatch/internal/testserver"
 )
+
+// What released gives back a second time is not there any more, and nothing is written. Nobody relies on the acknowledgement: a permit
+// that a replica still has costs others its lease.
+const released = "expirable.release"
+
+// acked returns the scripts that say that they may have to be acknowledged.
+func acked(t *testing.T) (names []string) {
+	t.Helper()
+	scripts := os.DirFS("../../../internal/lua")
+	files, err := fs.Glob(scripts, "*.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if name := strings.TrimSuffix(file, ".lua"); script.Load(scripts, name).Header().Acked {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("no script does")
+	}
+	return names
+}
 
 // TestNothingIsAcknowledgedThatNoReplicaHas asks twice for what has to be acknowledged, the second time on another connection, and for
 // less, so that nothing is left to do. The replica has stood still since before the first time. WAIT of Redis 8 and of Valkey would take
@@ -31,7 +56,7 @@ func TestNothingIsAcknowledgedThatNoReplicaHas(t *testing.T) {
 			}
 			replica.Pause()
 			defer replica.Resume()
-			first := dialled(t, s)
+			first, met := dialled(t, s), map[string]bool{}
 			for _, x := range []struct {
 				script       *script.Script
 				before       string // a command
@@ -56,8 +81,19 @@ func TestNothingIsAcknowledgedThatNoReplicaHas(t *testing.T) {
 				{lua.ExpirableTake, "SET k 3", "k timeouts", "c 60000 1 id", "c 30000 1 id"},
 				{lua.ExpirableTake, "SET k 3 PX 90000", "k timeouts", "c 60000 1 id", "c 30000 1 id"},
 				{lua.ExpirableRenew, "ZADD k 9000000000000 id", "k", "id 60000", "id 30000"},
+				{lua.ExpirableTrySet, "", "k timeouts session", "1 60000 c 3", "-1 60000 c 3"},
+				{lua.ExpirableSet, "", "k timeouts session", "1 60000 c 3", "-1 60000 c 3"},
+				{lua.ExpirableAdd, "", "k timeouts session", "1 60000 c 3", "-1 60000 c 3"},
+				{lua.ExpirableDelete, "SET k 3", "k timeouts session", "1 60000", "-1 60000"},
+				{lua.ExpirableGiveBack, "SET k 3", "k timeouts session", "1 60000 c 1 id", "-1 60000 c 1 id"},
+				{lua.SemaphoreSet, "", "k session", "1 60000 c 3 0", "-1 60000 c 3 0"},
+				{lua.SemaphoreAdd, "SET k 3", "k session", "1 60000 c 2 0", "-1 60000 c 2 0"},
+				{lua.SemaphoreDrain, "SET k 3", "k session", "1 60000", "-1 60000"},
+				{lua.SemaphoreDelete, "SET k 3", "k session", "1 60000", "-1 60000"},
+				{lua.KeyExpire, "SET k 3", "k session", "1 60000 90000 string", "-1 60000 90000 string"},
 				{lua.SemaphoreExchange, "SET k 3", "k session", "1 60000 c 0 0 0 1", "-1 60000 c 0 0 0 1"},
 			} {
+				met[x.script.Name()] = true
 				first("FLUSHALL")
 				if x.before != "" {
 					first(strings.Fields(x.before)...)
@@ -72,6 +108,11 @@ func TestNothingIsAcknowledgedThatNoReplicaHas(t *testing.T) {
 				}
 				if got := second("WAIT", "1", "1"); got != ":0" {
 					t.Errorf("%s on %q, again with %q: %v replicas have it", x.script.Name(), x.keys, x.again, got)
+				}
+			}
+			for _, name := range acked(t) {
+				if !met[name] && name != released {
+					t.Errorf("%s may have to be acknowledged, and is not asked for twice here", name)
 				}
 			}
 		})
