@@ -46,11 +46,16 @@ func (m *Spec) Acquire(ctx context.Context, want lock.Params) (*Hold, error) {
 	wish := m.locks[0].Wish() // if it has a lease, all have that
 	want.Lease, want.HasLease = wish.Lease, wish.HasLease
 	want.Member, want.Since = true, time.Now()
-	q := &acquisition{m: m, want: &want}
+	q := &acquisition{m: m, want: &want, about: m.locks[0]}
+	acquire := q.all
 	if m.red {
-		return q.most(ctx)
+		acquire = q.most
 	}
-	return q.all(ctx)
+	g, err := acquire(ctx)
+	if err != nil {
+		return nil, q.about.Client().Server.Public(err)
+	}
+	return g, nil
 }
 
 // Each calls f for all members at the same time.
@@ -123,10 +128,11 @@ func membersError(names []string, err error) error {
 
 // An acquisition is one call that wants several locks as one.
 type acquisition struct {
-	m    *Spec
-	want *lock.Params // of the whole, and of each member but for Until
-	late request.Lateness
-	slow int // how often a member was not had in time, although nobody was seen to have it
+	m     *Spec
+	want  *lock.Params // of the whole, and of each member but for Until
+	about *lock.Spec   // the member that was missing last: its client knows by whom it is held
+	late  request.Lateness
+	slow  int // how often a member was not had in time, although nobody was seen to have it
 }
 
 const (
@@ -161,8 +167,9 @@ func (q *acquisition) all(ctx context.Context) (*Hold, error) {
 		if err == nil {
 			return g, nil
 		}
+		q.about = missing
 		if q.want.Try || again == never || q.over() || !request.Retryable(err) || errors.Is(err, fact.ErrNotAcknowledged) {
-			return nil, missing.Client().Server.Public(err)
+			return nil, err
 		}
 		if again == afterRest {
 			var busy fact.Busy
@@ -205,7 +212,7 @@ func (q *acquisition) rest(ctx context.Context, round int, l *lock.Spec, busy fa
 	l.Client().Events.Refused(busy.Owner)
 	return q.m.whileOpen(ctx, func(ctx context.Context) error {
 		_, err := request.Pause(ctx, nil, nil, q.want.Until, time.Millisecond+rand.N(d)) //nolint:gosec // jitter
-		return l.Client().Server.Public(handoff.GaveUp(err, busy))
+		return handoff.GaveUp(err, busy)
 	})
 }
 

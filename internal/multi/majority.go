@@ -153,7 +153,7 @@ func (q *acquisition) rounds(ctx context.Context, x *request.Refusals) (*Hold, e
 		if s.silent && why == nil && round > 0 && q.over() {
 			s = before // this one was cut short by the end of the caller's wait: it says nothing
 		}
-		before = s
+		before, q.about = s, s.of
 		switch {
 		case s.answered:
 			x.Over()
@@ -396,5 +396,5 @@ func (t result) error(ended error) error {
 		return &request.OutageError{Cause: errors.Join(t.errs...), Ended: ended}
 	}
 	t.busy.Owed, t.busy.Cause = 0, ended
-	return t.of.Client().Server.Public(t.busy)
+	return t.busy
 }

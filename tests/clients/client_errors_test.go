@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/election"
+	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/ratelimit"
@@ -248,6 +251,102 @@ func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
 			if err := <-done; !errors.Is(err, redlatch.ErrUnavailable) || !errors.Is(err, context.Canceled) || redlatch.IsRetryable(err) || outcome != observe.OutcomeUnavailable {
 				t.Errorf("%s: %v, outcome %s", kind, err, outcome)
 			}
+		}
+	})
+}
+
+// What engines say among themselves users cannot name: each of them is made an error of the root once, on its way out.
+func TestNoErrorIsAnEnginesOwn(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
+		far, _ := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 0)
+		public := func(what string, err error, is error) {
+			t.Helper()
+			var (
+				busy fact.Busy
+				lost fact.Lost
+				few  fact.TooFew
+			)
+			if errors.As(err, &busy) || errors.As(err, &lost) || errors.As(err, &few) {
+				t.Errorf("%s: %#v is an engine's", what, err)
+			}
+			if !errors.Is(err, is) {
+				t.Errorf("%s: %v, want %v", what, err, is)
+			}
+		}
+		kinds := maps.Clone(locktest.TypesOfLock)
+		kinds["multilock"] = func(c *redlatch.Client, name string) *redlatch.Lock {
+			return redlatch.MultiLock(c.Lock(name+" 1"), c.Lock(name+" 2"))
+		}
+		kinds["redlock"] = func(c *redlatch.Client, name string) *redlatch.Lock {
+			return redlatch.RedLock(c.Lock(name+" 1"), w.Client(redlatch.Config{}).Lock(name+" 2"), w.Client(redlatch.Config{}).Lock(name+" 3"))
+		}
+		soon := func() context.Context {
+			ctx, cancel := context.WithTimeout(bg, 2*time.Second)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		for name, of := range kinds {
+			l := of(c, name)
+			h := w.Acquire(bg, l)
+			rival := of(other, name)
+			if name == "read" {
+				rival = other.ReadWriteLock(name).Write()
+			}
+			for who, l := range map[string]*redlatch.Lock{"a rival": rival, "another caller": l} {
+				if name == "read" && l != rival { // they share it
+					continue
+				}
+				public(name+": "+who+" tries", only(l.TryAcquire(bg, 0)), redlatch.ErrBusy)
+				public(name+": "+who+" waits", only(l.TryAcquire(bg, 2*time.Second)), redlatch.ErrBusy)
+				public(name+": "+who+" has a context", only(l.Acquire(soon())), redlatch.ErrBusy)
+			}
+			w.Server.FlushAll()
+			time.Sleep(time.Minute) // a renewal
+			public(name+": lost", h.Err(), redlatch.ErrLost)
+			public(name+": a context", context.Cause(h.Context()), redlatch.ErrLost)
+			public(name+": its release", h.Release(bg), redlatch.ErrLost)
+			h = w.Acquire(bg, l)
+			w.Server.FlushAll()
+			public(name+": a release finds it lost", h.Release(bg), redlatch.ErrLost)
+			if name != "redlock" { // whose other members acknowledge
+				public(name+": not acknowledged", only(of(far, name).TryAcquire(bg, 0)), redlatch.ErrNotAcknowledged)
+			}
+		}
+
+		permits := semaphore.NewExpirable(c, "permits", 1)
+		p, err := permits.Acquire(bg, 1)
+		w.OK(err)
+		public("permits", only(permits.TryAcquire(bg, 1, 0)), redlatch.ErrBusy)
+		public("permits, a context", only(permits.Acquire(soon(), 1)), redlatch.ErrBusy)
+		counted := semaphore.New(c, "semaphore", 1)
+		w.OK(counted.Acquire(bg, 1))
+		public("a semaphore", counted.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
+		public("a semaphore, a context", counted.Acquire(soon(), 1), redlatch.ErrBusy)
+		limiter := ratelimit.New(c, "limiter", ratelimit.Rate{Permits: 1, Interval: time.Minute})
+		w.OK(limiter.Acquire(bg, 1))
+		public("a limiter", limiter.TryAcquire(bg, 1, 0), redlatch.ErrBusy)
+		public("a limiter, a context", limiter.Acquire(soon(), 1), redlatch.ErrBusy)
+		l := latch.New(c, "latch")
+		w.OK(only(l.TrySetCount(bg, 1)))
+		public("a latch", l.Wait(soon()), redlatch.ErrBusy)
+		public("a barrier", only(barrier.New(c, "barrier", 2).Await(soon())), redlatch.ErrBusy)
+		public("permits, not acknowledged", only(semaphore.NewExpirable(far, "other permits", 1).TryAcquire(bg, 1, 0)), redlatch.ErrNotAcknowledged)
+		public("a semaphore, not acknowledged", semaphore.New(far, "other semaphore", 1).TryAcquire(bg, 1, 0), redlatch.ErrNotAcknowledged)
+		w.Server.FlushAll()
+		public("permits, a release finds them lost", p.Release(bg), redlatch.ErrLost)
+
+		whole, cancel := context.WithTimeout(bg, time.Minute)
+		defer cancel()
+		_ = election.New(c, "chief").Run(whole, func(ctx context.Context, _ int64) error {
+			w.Server.FlushAll()
+			<-ctx.Done()
+			public("a term of an election", context.Cause(ctx), redlatch.ErrLost)
+			cancel()
+			return nil
+		})
+		if whole.Err() != context.Canceled { //nolint:errorlint // a context's own
+			t.Error("nobody was elected")
 		}
 	})
 }
