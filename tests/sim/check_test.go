@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // A checker is only as good as what it refuses: each of these histories has one line that must not be there, or none.
@@ -390,31 +391,38 @@ func TestTheCheckerLooksForWhatShutdownLeaves(t *testing.T) {
 // The checker hears when each take was sent, and when it comes to a server, also if it comes twice.
 func TestTheCheckerHearsWhenATakeComes(t *testing.T) {
 	const s = time.Second
-	id := strings.Repeat("\xff", 16)
-	for script, as := range map[string]string{"test.take": id, "expirable.take": strings.Repeat("ff", 16), "test.release": ""} {
-		t.Run(script, func(t *testing.T) {
+	owner, permit := wire.Owner(wire.NewClientID(), 1), strings.Repeat("\xff", 16)
+	redissons := "285475da-9152-4c83-822a-67ee2f116a79:7"
+	for _, test := range []struct{ script, id, as string }{
+		{"lock.take", owner, owner},
+		{"redisson.take", redissons, redissons},
+		{"expirable.take", permit, strings.Repeat("ff", 16)},
+		{"lock.release", owner, ""},
+		{"lock.take", "30000", ""},
+	} {
+		t.Run(test.script+"/"+test.as, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server, h := newNode(), &history{start: time.Now()}
+				server, w := newNode(), &world{history: history{start: time.Now(), takes: map[string]take{}}, releases: map[string]*release{}}
 				defer server.mini.Close()
-				l, x := newLink(newChance(1, 1), server, weather{}, h), driver.NewScript(script, "return 1")
+				l, x := w.linkTo(server, newChance(1, 1), weather{}, 1), driver.NewScript(test.script, "return 1")
 				comes := func(at time.Duration) {
 					t.Helper()
-					h.mu.Lock()
-					defer h.mu.Unlock()
-					got, ok := h.takes[as]
-					if ok != (as != "") || ok && (got.sent.Round(s) != s || got.came.Round(s) != at) {
-						t.Errorf("what was sent after a second comes after %v: %v", at, h.takes)
+					w.history.mu.Lock()
+					defer w.history.mu.Unlock()
+					got, ok := w.takes[test.as]
+					if len(w.takes) > 1 || ok != (test.as != "") || ok && (got.sent.Round(s) != s || got.came.Round(s) != at) {
+						t.Errorf("what was sent after a second comes after %v: %v", at, w.takes)
 					}
 				}
 				time.Sleep(s)
 				sent := time.Now()
 				server.set(func() { server.paused = sent.Add(5 * s) })
-				if _, err := l.Run(bg, x, []string{"a"}, []string{id}); err == nil {
+				if _, err := l.Run(bg, x, []string{"a"}, []string{test.id, "1", "c"}); err == nil {
 					t.Error("a server that is paused answers")
 				}
 				time.Sleep(6 * s)
 				comes(6 * s)
-				l.again(server, 0, sent, 2*s, x, []string{"a"}, []string{id}, false)
+				l.again(server, 0, sent, 2*s, x, []string{"a"}, []string{test.id, "1", "c"}, false)
 				comes(9 * s)
 			})
 		})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/driver"
 )
 
 // force takes a lock away, as an administrator does, whoever has it: of a ReadWriteLock only a writer's. It may take it only from the owners
@@ -79,31 +78,6 @@ func (h *history) checkRevoked() {
 			if c.process == s.process && c.id == s.id && !c.detached && c.from <= s.at && c.to > s.at+soon {
 				h.failLocked(s.at, "process %d knows that %s as %s is taken from it, and has it until%s", c.process, c.resource, c.id, stamp(c.to))
 			}
-		}
-	}
-}
-
-// notice notes of a request of a process what the checker has to know.
-func (w *world) notice(p *process, l *link, at moment, x *driver.Script, args []string, r driver.Reply) {
-	w.history.mu.Lock()
-	defer w.history.mu.Unlock()
-	_, what, _ := strings.Cut(x.Name(), ".")
-	switch forces := x.Name() == "control.ask" || strings.HasSuffix(what, "force"); {
-	case at == sent && forces && w.forcing[l] != nil:
-		for _, arg := range args {
-			w.forcing[l].owners[arg] = true
-		}
-	case at == answered && x.Name() == "control.asked" && r.Int == 1:
-		w.summons = append(w.summons, summons{p.number, args[0], w.now()})
-	case strings.HasSuffix(what, "release"), strings.HasSuffix(what, "yield"), strings.HasSuffix(what, "transfer"):
-		for _, arg := range args {
-			if w.releases[arg] == nil {
-				w.releases[arg] = &release{}
-			}
-			if at == sent {
-				w.releases[arg].sent = w.now()
-			}
-			w.releases[arg].executed = w.releases[arg].executed || at == executed
 		}
 	}
 }

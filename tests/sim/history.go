@@ -2,11 +2,9 @@ package sim
 
 import (
 	"cmp"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +108,7 @@ type history struct {
 	steps    []step
 	tidings  []tiding // of holds that have heard events
 	events   []tiding
-	takes    map[string]take             // the last that has come of each id
+	takes    map[string]take             // the last that has come of each id; not nil where links tell
 	resigned map[[2]string]time.Duration // until when a client was asked to resign from an election; forever: it is
 	dated    bool                        // a number that is lost goes on with the server's clock, as that of an election's terms
 	wrong    []string
@@ -233,24 +231,6 @@ func (h *history) freed(all []*claim, err error) {
 		c.unsure = c.unsure || err != nil
 		var lost *redlatch.LostError
 		c.over = c.over || errors.As(err, &lost)
-	}
-}
-
-// comes notes that a request comes to a server. If it takes something, its arguments have the ids as which it does so.
-func (h *history) comes(script string, args []string, sent time.Time) {
-	if !strings.HasSuffix(script, ".take") {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.takes == nil {
-		h.takes = map[string]take{}
-	}
-	for _, id := range args {
-		if script == "expirable.take" {
-			id = hex.EncodeToString([]byte(id)) // as which users see it
-		}
-		h.takes[id] = take{sent.Sub(h.start), h.now()}
 	}
 }
 

@@ -66,21 +66,12 @@ type link struct {
 	heard    time.Time // when the last answer came
 	silences []silence // those before that were long
 
-	tells func(at moment, x *driver.Script, args []string, r driver.Reply) // nil: nobody wants to know
+	tells func(news) // nil: nobody wants to know
 }
 
-// A moment is one of a request.
-type moment int
-
-const (
-	sent     moment = iota
-	executed        // and not refused
-	answered        // and its sender hears it
-)
-
-func (l *link) tell(at moment, x *driver.Script, args []string, r driver.Reply) {
+func (l *link) tell(n news) {
 	if l.tells != nil {
-		l.tells(at, x, args, r)
+		l.tells(n)
 	}
 }
 
@@ -178,7 +169,8 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 		err   error
 	}
 	keys, args = slices.Clone(keys), slices.Clone(args)
-	l.tell(sent, x, args, driver.Reply{})
+	n := news{at: leaves, script: x.Name(), args: args, sent: time.Now()}
+	l.tell(n)
 	got := make(chan answer, 1)
 	go func() {
 		if r, err, ok := l.carry(x, keys, args, how); ok {
@@ -191,7 +183,8 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 	case a := <-got:
 		l.hear(a.err)
 		if a.err == nil {
-			l.tell(answered, x, args, a.reply)
+			n.at, n.reply = answered, a.reply
+			l.tell(n)
 		}
 		return a.reply, a.err
 	case <-timer.C:
@@ -221,12 +214,8 @@ func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.R
 	if !s.at.arrive(epoch) {
 		return r, nil, false
 	}
-	l.history.comes(x.Name(), args, sent)
-	r, wrote, err := s.at.exec(x, keys, args, how.asking)
+	r, wrote, err := l.exec(s.at, x, keys, args, sent, how.asking)
 	l.history.trace("script %s %q %q: %+v %v", x.Name(), keys, args, r, err)
-	if err == nil {
-		l.tell(executed, x, args, r)
-	}
 	if how.then != nil && err == nil && !how.then(s.at, epoch, wrote) {
 		return r, nil, false
 	}
@@ -252,17 +241,24 @@ func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.R
 	return r, err, true
 }
 
+// exec has a server execute a request.
+func (l *link) exec(at *node, x *driver.Script, keys, args []string, sent time.Time, asking bool) (r driver.Reply, wrote bool, err error) {
+	n := news{at: came, script: x.Name(), args: args, sent: sent}
+	l.tell(n)
+	if r, wrote, err = at.exec(x, keys, args, asking); err == nil {
+		n.at, n.reply = executed, r
+		l.tell(n)
+	}
+	return r, wrote, err
+}
+
 // again has a request executed once more, unless its server has ended meanwhile. Nobody hears the answer.
 func (l *link) again(at *node, epoch int, sent time.Time, after time.Duration, x *driver.Script, keys, args []string, asking bool) {
 	time.Sleep(after)
 	if !at.arrive(epoch) {
 		return
 	}
-	l.history.comes(x.Name(), args, sent)
-	r, _, err := at.exec(x, keys, args, asking)
-	if err == nil {
-		l.tell(executed, x, args, r)
-	}
+	r, _, err := l.exec(at, x, keys, args, sent, asking)
 	l.set(func() { l.twice++ })
 	l.history.trace("script %s %q %q, %v later once more: %+v %v", x.Name(), keys, args, after, r, err)
 }

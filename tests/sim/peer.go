@@ -56,7 +56,7 @@ func (w *world) invite() {
 		x.watchdog = maxLease + time.Second
 	}
 	// What Redisson loses stays taken for a lease: too much of that, and nobody has anything.
-	x.link = newLink(c, w.primary(), weather{lost: 40 * c.n(3), slow: 20 * c.n(3), late: 80 * c.n(3), deaf: 10 * c.n(3)}, &w.history)
+	x.link = w.linkTo(w.primary(), c, weather{lost: 40 * c.n(3), slow: 20 * c.n(3), late: 80 * c.n(3), deaf: 10 * c.n(3)}, x.number)
 	x.life, x.die = context.WithCancel(bg)
 	w.mu.Lock()
 	w.peers = append(w.peers, x)

@@ -93,7 +93,7 @@ func Play(plan Plan) *Report {
 	w := &world{Plan: plan, kind: kindOf(plan.Type), struck: map[string]int{}, forcing: map[*link]*loss{}, releases: map[string]*release{}}
 	w.history = history{
 		start: time.Now(), capacity: w.kind.capacity, footings: map[[2]string]*footing{}, dated: plan.Type == "election", traced: plan.Traced,
-		resigned: map[[2]string]time.Duration{},
+		resigned: map[[2]string]time.Duration{}, takes: map[string]take{},
 	}
 	w.calls.rounds, w.calls.more = map[string]*round{}, map[string]int{}
 	for site := range sitesOf(plan) {
@@ -210,9 +210,7 @@ func (w *world) spawn() {
 		if site > 0 {
 			air = newWeather(c)
 		}
-		l := newLink(c, s, air, &w.history)
-		l.tells = func(at moment, x *driver.Script, args []string, r driver.Reply) { w.notice(p, l, at, x, args, r) }
-		p.links = append(p.links, l)
+		p.links = append(p.links, w.linkTo(s, c, air, n))
 		w.trace("process %d has a link to site %d, with %+v", n, site, air)
 	}
 	p.outage = 20 * time.Second // what nobody holds is lost for good if a request that gives it back fails
