@@ -12,6 +12,10 @@ import (
 // straggling is for how long the requests of a process are often late, at most, before it shuts down.
 const straggling = 8 * time.Second
 
+// closeTimeout is Config.CloseTimeout. A client sends its last releases when it begins to close, and has closed in time only if that took
+// no longer.
+const closeTimeout = 1500 * time.Millisecond
+
 // A release is what became of the requests of a process to release an id.
 type release struct {
 	sent     time.Duration // the last of them
@@ -61,7 +65,7 @@ func (w *world) checkOrphans(process int, ids []string, now time.Duration) {
 		switch {
 		case x == nil || !x.executed:
 			w.failLocked(now, "process %d has shut down, and the server still has what it had as %s, of which it has executed no release", process, id)
-		case x.sent < now-5*patience:
+		case x.sent < now-closeTimeout:
 			w.failLocked(now, "process %d has shut down, and the server still has what it had as %s, which it has not tried to release since%s", process, id, stamp(x.sent))
 		}
 	}

@@ -65,7 +65,8 @@ func TestTheCheckerRefusesOrphans(t *testing.T) {
 	}{
 		{"it was released at the end", "", &release{10*s - patience, true}, nil, ""},
 		{"it was released once more at the end", released, &release{10*s - patience, true}, nil, ""},
-		{"it was released long before", released, &release{8 * s, true}, nil, "has not tried to release since"},
+		{"it was released when the client began to close", released, &release{10*s - closeTimeout, true}, nil, ""},
+		{"it was released before that", released, &release{10*s - closeTimeout - 1, true}, nil, "has not tried to release since"},
 		{"no release has come to the server", "", &release{10*s - patience, false}, nil, "has executed no release"},
 		{"it was never released", "", nil, nil, "has executed no release"},
 		{"its lease ends it", "expired", nil, nil, ""},

@@ -217,7 +217,9 @@ func (w *world) spawn() {
 	if c.oneIn(2) && !slices.Contains(counts(), w.Type) {
 		p.outage = 4*time.Second + c.upTo(16*time.Second)
 	}
-	p.clients = w.newClients(p.links, redlatch.Config{WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: p.outage})
+	p.clients = w.newClients(p.links, redlatch.Config{
+		WatchdogTimeout: p.watchdog, MaxHold: p.maxHold, OutageTimeout: p.outage, CloseTimeout: closeTimeout,
+	})
 	p.client = p.clients[0]
 	for _, c := range p.clients {
 		w.trace("process %d is client %s, with a watchdog of %v", n, c.ID(), p.watchdog)
