@@ -85,7 +85,8 @@
 //     and its end. Porcupine searches that order, with the models of package linear. No more permits are taken than there are, and
 //     a semaphore finds no more free, nor fewer than there must be. A latch is passed, and says what is missing, as its
 //     count-downs allow. Those who meet at a barrier came in the order that they were told, and as many of them as are needed; or all
-//     of them are told that it broke. If they are told that it was reset, somebody may have done that while they were there. A call that
+//     of them are told that it broke. It breaks only if somebody is there who is told nothing, or if the server does not hear of one of their
+//     processes for too long. If they are told that it was reset, somebody may have done that while they were there. A call that
 //     was told nothing may have been executed, or not.
 //   - In the calm, each process finds, takes and drains just the permits that there are, unless somebody who added one was told nothing.
 //     Before that a request without an answer may have some on their way. A release that somebody in its process waits for may be on its

@@ -169,7 +169,7 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 		err   error
 	}
 	keys, args = slices.Clone(keys), slices.Clone(args)
-	n := news{at: leaves, script: x.Name(), args: args, sent: time.Now()}
+	n := news{at: leaves, script: x.Name(), keys: keys, args: args, sent: time.Now()}
 	l.tell(n)
 	got := make(chan answer, 1)
 	go func() {
@@ -243,7 +243,7 @@ func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.R
 
 // exec has a server execute a request.
 func (l *link) exec(at *node, x *driver.Script, keys, args []string, sent time.Time, asking bool) (r driver.Reply, wrote bool, err error) {
-	n := news{at: came, script: x.Name(), args: args, sent: sent}
+	n := news{at: came, script: x.Name(), keys: keys, args: args, sent: sent}
 	l.tell(n)
 	if r, wrote, err = at.exec(x, keys, args, asking); err == nil {
 		n.at, n.reply = executed, r

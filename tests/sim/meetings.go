@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch/barrier"
 	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/latch"
 	"github.com/redlatch/redlatch/ratelimit"
 	"github.com/redlatch/redlatch/semaphore"
@@ -46,6 +47,8 @@ type calls struct {
 	latches int
 	left    []string       // latches that may not have come to 0
 	more    map[string]int // permits that were added to each semaphore
+	lives   map[life][]sign
+	arrived map[string]bool // ids of those who have come to a barrier
 }
 
 // changing stands for a number of permits while it changes, or if nobody knows it.
@@ -271,6 +274,54 @@ func met() kind {
 			return nil
 		},
 	}
+}
+
+// A life is that of a process, as a barrier sees it, and a sign is when the server heard of it, and for how long it does without the next.
+type (
+	life struct {
+		process int
+		barrier string // its key
+	}
+	sign struct{ at, lasts time.Duration }
+)
+
+// atBarrier notes that the server has heard that a process lives which waits at a barrier. A request to arrive is heard once.
+func (all *calls) atBarrier(process int, n news, now time.Duration) {
+	lasts := 2 // of the arguments
+	if n.script == "barrier.arrive" {
+		lasts = 4
+	}
+	ms, err := strconv.Atoi(n.args[lasts])
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if err != nil || n.reply.List[0].Str != "waits" || lasts == 4 && all.arrived[n.args[1]] {
+		return
+	}
+	if lasts == 4 {
+		all.arrived[n.args[1]] = true
+	}
+	of := life{process, n.keys[0]}
+	all.lives[of] = append(all.lives[of], sign{now, time.Duration(ms) * time.Millisecond})
+}
+
+// mute says whether the server did not hear of the process of a call for so long that it may have taken it for dead. Its clock may be
+// 2 % fast.
+func (all *calls) mute(c *call) bool {
+	signs, last := all.lives[life{c.process, wire.BarrierKeys(c.resource, "")[0]}], c.from
+	if len(signs) == 0 {
+		return false
+	}
+	most := signs[0].lasts * 97 / 100
+	for _, s := range signs {
+		if s.at < c.from || c.to < s.at {
+			continue
+		}
+		if s.at-last >= most {
+			return true
+		}
+		last = s.at
+	}
+	return c.to-last >= most
 }
 
 // A round is one latch, from when it is set until all who wait have gone on.

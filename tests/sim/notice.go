@@ -13,6 +13,7 @@ import (
 type news struct {
 	at     moment
 	script string
+	keys   []string
 	args   []string
 	sent   time.Time
 	reply  driver.Reply // when it was executed, or answered
@@ -65,6 +66,8 @@ func (w *world) notice(process int, l *link, n news) {
 		}
 	case n.at == answered && n.script == "control.asked" && n.reply.Int == 1:
 		w.summons = append(w.summons, summons{process, n.args[0], w.now()})
+	case n.at == executed && (n.script == "barrier.arrive" || n.script == "barrier.poll"):
+		w.calls.atBarrier(process, n, w.now())
 	case strings.HasSuffix(what, "release"), strings.HasSuffix(what, "yield"), strings.HasSuffix(what, "transfer"):
 		for _, id := range n.ids() {
 			if w.releases[id] == nil {

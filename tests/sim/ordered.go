@@ -100,7 +100,7 @@ func (all *calls) histories(model string, capacity int) (list []linear.History) 
 		case "latch":
 			op, known = ofLatch(c, op)
 		case "barrier":
-			op = ofBarrier(c, op)
+			op = all.ofBarrier(c, op)
 		}
 		if !known {
 			continue
@@ -160,7 +160,7 @@ const lingers = latest + longest + 8*time.Second
 
 // ofBarrier says what is known of a call. Who is told how a barrier was broken knows that its generation has not gone on, unless the
 // server has forgotten it. A reset that was told nothing may come as late as a caller leaves.
-func ofBarrier(c *call, op linear.Op) linear.Op {
+func (all *calls) ofBarrier(c *call, op linear.Op) linear.Op {
 	var broken *barrier.BrokenError
 	switch {
 	case c.what == linear.Reset:
@@ -171,7 +171,7 @@ func ofBarrier(c *call, op linear.Op) linear.Op {
 	case errors.As(c.err, &broken) && broken.Reason == barrier.BrokenReset:
 		op.What = linear.WasReset
 	case errors.As(c.err, &broken) && broken.Reason != barrier.BrokenGone:
-		op.What = linear.Broken
+		op.What, op.Mute = linear.Broken, all.mute(c)
 	default:
 		op.What = linear.Untold
 		if op.To != linear.Forever {

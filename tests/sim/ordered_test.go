@@ -9,6 +9,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/barrier"
+	"github.com/redlatch/redlatch/driver"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/sim/linear"
 )
 
@@ -85,12 +87,13 @@ func TestTheOrderOfCallsIsRefused(t *testing.T) {
 		{"barrier", "the third is told nothing", []*call{by(1, linear.Met, 0, s/4, 2, late), by(2, linear.Met, s/2, s, 1, nil), by(3, linear.Met, s-1, s, 0, nil)}, ""},
 		{"barrier", "the third has been told nothing, and left long ago", []*call{by(1, linear.Met, 0, s/4, 2, late), by(2, linear.Met, 99*s, 101*s, 1, nil), by(3, linear.Met, 100*s, 101*s, 0, nil)}, "comes when 1 are missing"},
 		{"barrier", "the third has forgotten", []*call{by(1, linear.Met, 0, s/4, 2, broken(barrier.BrokenGone)), by(2, linear.Met, s/2, s, 1, nil), by(3, linear.Met, s-1, s, 0, nil)}, ""},
-		{"barrier", "the third is told that they are not to go on", []*call{by(1, linear.Met, 0, s/4, 2, broken(barrier.BrokenLeft)), by(2, linear.Met, s/2, s, 1, nil), by(3, linear.Met, s-1, s, 0, nil)}, "comes when 1 are missing"},
+		{"barrier", "the third is told that they are not to go on", []*call{by(1, linear.Met, 0, s/4, 2, broken(barrier.BrokenLeft)), by(2, linear.Met, s/2, s, 1, nil), by(3, linear.Met, s-1, s, 0, nil)}, "is told that the barrier is broken"},
 		{"barrier", "two were the last", []*call{by(1, linear.Met, 0, s, 2, nil), by(2, linear.Met, s/2, s, 0, nil), by(3, linear.Met, s-1, s, 0, nil)}, "1 of 3 are there"},
 		{"barrier", "it is reset", []*call{by(1, linear.Met, 0, s, 0, broken(barrier.BrokenReset)), by(2, linear.Reset, s/2, s, 0, nil)}, ""},
 		{"barrier", "it is reset, and may be late", []*call{by(1, linear.Met, 2*s, 3*s, 0, broken(barrier.BrokenReset)), by(2, linear.Reset, s/2, s, 0, late)}, ""},
 		{"barrier", "it was reset long ago", []*call{by(1, linear.Met, 100*s, 101*s, 0, broken(barrier.BrokenReset)), by(2, linear.Reset, s/2, s, 0, late)}, "was reset"},
 		{"barrier", "it was reset before", []*call{by(1, linear.Met, 2*s, 3*s, 0, broken(barrier.BrokenReset)), by(2, linear.Reset, s/2, s, 0, nil)}, "was reset"},
+		{"barrier", "it is broken, and all are there", []*call{by(1, linear.Met, 0, 5*s, 0, broken(barrier.BrokenLeft))}, "is told that the barrier is broken"},
 		{"barrier", "it never ends", []*call{by(1, linear.Met, 0, -1, 2, nil), by(2, linear.Met, s/2, s, 1, nil), by(3, linear.Met, s-1, s, 0, nil)}, ""},
 	} {
 		t.Run(test.typ+", "+test.name, func(t *testing.T) {
@@ -102,6 +105,49 @@ func TestTheOrderOfCallsIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server may take a process for dead that it has not heard for its watchdog's time. A request that comes a second time is no news.
+func TestABarrierBreaksWhenAProcessIsNotHeard(t *testing.T) {
+	const s = time.Second
+	arrives := func(at time.Duration, id string) heard {
+		return heard{at, news{script: "barrier.arrive", args: []string{"g", id, "c", "3", "2000", "x"}}}
+	}
+	polls := func(at time.Duration) heard {
+		return heard{at, news{script: "barrier.poll", args: []string{"g", "c", "2000", "x"}}}
+	}
+	for _, test := range []struct {
+		name  string
+		heard []heard
+		mute  bool
+	}{
+		{"it is heard", []heard{arrives(s, "a"), polls(2 * s), polls(3 * s), polls(4 * s)}, false},
+		{"it is not heard", []heard{arrives(s, "a"), polls(3 * s), polls(4 * s)}, true},
+		{"it is not heard any more", []heard{arrives(s, "a"), polls(2 * s)}, true},
+		{"it comes twice", []heard{arrives(s, "a"), arrives(2*s, "a"), polls(3 * s), polls(4 * s)}, true},
+		{"another one of it comes", []heard{arrives(s, "a"), arrives(2*s, "b"), polls(3 * s), polls(4 * s)}, false},
+		{"it is heard too late", []heard{arrives(s, "a"), polls(2 * s), polls(9 * s)}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			all := &calls{lives: map[life][]sign{}, arrived: map[string]bool{}}
+			for _, h := range test.heard {
+				h.keys, h.reply = wire.BarrierKeys("a", ""), driver.Reply{List: []driver.Reply{{Str: "waits"}}}
+				all.atBarrier(1, h.news, h.at)
+			}
+			if got := all.mute(&call{process: 1, resource: "a", from: s, to: 5 * s}); got != test.mute {
+				t.Errorf("it may be taken for dead: %t", got)
+			}
+			if all.mute(&call{process: 2, resource: "a", from: s, to: 5 * s}) {
+				t.Error("so may one that has not come")
+			}
+		})
+	}
+}
+
+// A heard is a request that a barrier's server has executed then.
+type heard struct {
+	at time.Duration
+	news
 }
 
 // A loss of data excuses a hold in the order as it does in the sweep, and takes the tokens with it.

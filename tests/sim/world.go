@@ -96,6 +96,7 @@ func Play(plan Plan) *Report {
 		resigned: map[[2]string]time.Duration{}, takes: map[string]take{},
 	}
 	w.calls.rounds, w.calls.more = map[string]*round{}, map[string]int{}
+	w.calls.lives, w.calls.arrived = map[life][]sign{}, map[string]bool{}
 	for site := range sitesOf(plan) {
 		s := newNode()
 		s.site = site

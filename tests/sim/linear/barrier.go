@@ -87,6 +87,7 @@ type meeting struct {
 	ended uint64 // of a broken generation, and are to be told
 	reset uint64 // of a generation that was reset, and are to be told
 	late  string // who may come yet, and will be told nothing: the first one to leave first
+	mute  bool   // one of those who will be told that it is broken was not heard for too long
 }
 
 // over is when the generation is over, and nobody has reset it. The next one begins empty.
@@ -94,14 +95,24 @@ func (m meeting) over() meeting {
 	return meeting{met: m.met | m.meets, ended: m.ended | m.ends, reset: m.reset, late: m.late}
 }
 
-// breaks says whether the generation may break without a reset.
-func (m meeting) breaks() bool { return m.meets == 0 && m.clear == 0 }
+// fails says whether the generation may break without a reset, for all that those in it will be told.
+func (m meeting) fails() bool { return m.meets == 0 && m.clear == 0 }
+
+// breaks is when the generation has broken without a reset, if it has a cause: one is there who was not heard, or will be told nothing.
+func (m meeting) breaks() (all []meeting) {
+	cause := m.lost > 0 || m.mute
+	if !cause {
+		m, cause = m.fill(1)
+	}
+	if cause && m.fails() {
+		all = append(all, m.over())
+	}
+	return all
+}
 
 // resets is how somebody who resets the barrier may leave it.
 func (m meeting) resets() (all []meeting) {
-	if m.breaks() { // it was broken before
-		all = append(all, m.over())
-	}
+	all = m.breaks() // it was broken before
 	if m.meets == 0 && m.ends == 0 {
 		m.reset |= m.clear
 		all = append(all, m.over())
@@ -130,8 +141,8 @@ func (m meeting) found(parties int) (all []meeting) {
 	if next, ok := m.full(parties); ok && m.came > 0 {
 		all = append(all, next)
 	}
-	if m.lost > 0 && m.breaks() { // one of them leaves
-		all = append(all, m.over())
+	if m.lost > 0 || m.mute { // one of them leaves
+		all = append(all, m.breaks()...)
 	}
 	return all
 }
@@ -160,8 +171,9 @@ func (m meeting) comes(op Op, parties int) (all []meeting) {
 			fits = fits && m.ends == 0 && m.clear == 0
 			m.meets |= who
 		case comesToo:
-			fits = m.came+1 < parties && m.breaks()
+			fits = m.came+1 < parties && m.fails()
 			m.ends |= who
+			m.mute = m.mute || op.Mute
 		case comesForReset:
 			fits = m.came+1 < parties && m.meets == 0 && m.ends == 0
 			m.clear |= who
@@ -201,11 +213,12 @@ func (m meeting) step(op Op, parties int) (all []meeting) {
 		}
 	case Broken:
 		if m.ends&who != 0 {
-			m = m.over()
-		}
-		if m.ended&who != 0 {
-			m.ended &^= who
+			all = m.breaks()
+		} else if m.ended&who != 0 {
 			all = append(all, m)
+		}
+		for i := range all {
+			all[i].ended &^= who
 		}
 	case WasReset:
 		if m.reset&who != 0 {
@@ -228,7 +241,7 @@ func (m meeting) step(op Op, parties int) (all []meeting) {
 }
 
 // barrier is a model of where parties meet. Either all of a generation are told that they have met, or all that it is broken. A
-// generation breaks when the first one is told so, or when somebody leaves who was told nothing. It is reset only when somebody does that.
+// generation breaks because somebody leaves who was told nothing, or was not heard for too long. It is reset only when somebody does that.
 func barrier(parties int) model {
 	return model{
 		begin: meeting{},

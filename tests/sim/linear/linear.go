@@ -25,6 +25,7 @@ type Op struct {
 	Who     int    `json:",omitzero"` // an owner of holds, or a caller at a barrier
 	Token   int64  `json:",omitzero"` // of a hold; 0: none, or one that proves nothing
 	Lost    bool   `json:",omitzero"` // it may not have been executed, or not yet when it ends
+	Mute    bool   `json:",omitzero"` // the server did not hear a caller at a barrier for so long that it may take it for dead
 	Note    string `json:",omitzero"` // for who reads it
 
 	thing  string // of which a drawing has several

@@ -36,6 +36,9 @@ func TestTheModelsRefuse(t *testing.T) {
 		o.To = Forever
 		return o
 	}
+	mute := func(from, to time.Duration) Op {
+		return Op{What: Broken, Process: 1, From: from, To: to, Mute: true}
+	}
 	mayReset := func(from, to time.Duration) Op {
 		return Op{What: Reset, Process: 1, From: from, To: to, Lost: true}
 	}
@@ -120,7 +123,13 @@ func TestTheModelsRefuse(t *testing.T) {
 		{"barrier", "the third comes later", 3, []Op{op(Met, 0, s, 2), op(Met, 0, s, 1), op(Untold, 2*s, 3*s, 0)}, "2 of 3 are there"},
 		{"barrier", "one who was told nothing is at two meetings", 2, []Op{op(Met, 0, s, 1), op(Met, 2*s, 3*s, 1), op(Untold, 0, 9*s, 0)}, "1 of 2 are there"},
 		{"barrier", "it breaks, and all are told", 3, []Op{op(Broken, 0, 5*s, 0), op(Broken, s, 5*s, 0), op(Untold, 0, 3*s, 0)}, ""},
-		{"barrier", "it breaks, and is there for the next ones", 2, []Op{op(Broken, 0, 2*s, 0), op(Met, s, 5*s, 1), op(Met, 3*s, 5*s, 0)}, ""},
+		{"barrier", "it breaks for no reason", 3, []Op{op(Broken, 0, 5*s, 0), op(Broken, s, 5*s, 0)}, "is told that the barrier is broken"},
+		{"barrier", "one of them was not heard", 3, []Op{op(Broken, 0, 5*s, 0), mute(s, 5*s)}, ""},
+		{"barrier", "one was not heard in the next generation", 3, []Op{op(Broken, 0, 2*s, 0), mute(3*s, 5*s)}, "is told that the barrier is broken"},
+		{"barrier", "one has left before it began", 3, []Op{op(Untold, 0, s, 0), op(Broken, 2*s, 5*s, 0)}, "is told that the barrier is broken"},
+		{"barrier", "one leaves, and two generations break", 3, []Op{op(Untold, 0, 9*s, 0), op(Broken, s, 2*s, 0), op(Broken, 3*s, 4*s, 0)}, "is told that the barrier is broken"},
+		{"barrier", "it breaks, and somebody resets it", 3, []Op{op(Broken, 0, 5*s, 0), op(Reset, 2*s, 3*s, 0)}, "is told that the barrier is broken"},
+		{"barrier", "it breaks, and is there for the next ones", 2, []Op{mute(0, 2*s), op(Met, s, 5*s, 1), op(Met, 3*s, 5*s, 0)}, ""},
 		{"barrier", "one is told that it is broken, and two that they have met", 3, []Op{op(Met, 0, 5*s, 2), op(Met, s, 5*s, 1), op(Broken, 2*s, 5*s, 0)}, "2 of 3 are there"},
 		{"barrier", "who leaves breaks it", 3, []Op{op(Untold, 0, 9*s, 0), op(Broken, s, 2*s, 0), op(Met, 3*s, 6*s, 2), op(Met, 4*s, 6*s, 1), op(Met, 5*s, 6*s, 0)}, ""},
 		{"barrier", "it is reset, and all are told", 3, []Op{op(WasReset, 0, 5*s, 0), op(WasReset, s, 5*s, 0), op(Reset, 2*s, 3*s, 0)}, ""},
@@ -133,7 +142,7 @@ func TestTheModelsRefuse(t *testing.T) {
 		{"barrier", "it may have been reset only before", 3, []Op{mayReset(0, s), op(WasReset, 2*s, 5*s, 0)}, "is told that the barrier was reset"},
 		{"barrier", "it is reset, and those who were there meet", 2, []Op{op(Met, 0, 5*s, 1), op(Reset, 2*s, 3*s, 0), op(Met, 4*s, 5*s, 0)}, ""},
 		{"barrier", "it is reset, and those who are certain to have been there meet", 3, []Op{op(Met, 0, 5*s, 1), op(Met, 0, s, 2), op(Reset, 2*s, 3*s, 0), op(Met, 4*s, 5*s, 0)}, "process 1 meets the others"},
-		{"barrier", "one is told that it was reset, and one that it is broken", 3, []Op{op(WasReset, 0, 3*s, 0), op(Reset, s, 2*s, 0), op(Broken, 0, 3*s, 0)}, ""},
+		{"barrier", "one is told that it was reset, and one that it is broken", 3, []Op{op(WasReset, 0, 3*s, 0), op(Reset, s, 2*s, 0), mute(0, 3*s)}, ""},
 		{"barrier", "one is told of a reset, and two that they have met", 3, []Op{op(Met, 0, 5*s, 2), op(Met, s, 5*s, 1), op(WasReset, 2*s, 5*s, 0), op(Reset, 3*s, 4*s, 0)}, "2 of 3 are there"},
 		{"barrier", "who resets does not meet the others", 3, []Op{op(Met, 0, 5*s, 2), op(Met, s, 5*s, 1), op(Reset, 2*s, 3*s, 0)}, "2 of 3 are there"},
 		{"barrier", "two generations, and one reset", 3, []Op{op(WasReset, 0, 3*s, 0), op(Reset, s, 2*s, 0), op(WasReset, 4*s, 5*s, 0)}, "is told that the barrier was reset"},

@@ -263,6 +263,11 @@ var mutants = []mutant{
 		"	if !w.place.Taken() {\n		return false\n	}\n", "	if !w.place.Taken() {\n		w.in.Store(false)\n		return true\n	}\n",
 		"lock", 20, "",
 	},
+	{
+		"barriers", "a barrier takes those for dead who live", "internal/lua/barrier.alive.luainc",
+		"redis.call('ZADD', alive, now + lease_ms, client)", "redis.call('ZADD', alive, now + lease_ms / 4, client)",
+		"barrier", 20, "is told that the barrier is broken",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.
