@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +34,19 @@ func playerOf(t *testing.T, more ...string) *player {
 		}
 	})
 	return p
+}
+
+// A play that never ends would keep all others from being played.
+func TestAPlayEndsWithItsContext(t *testing.T) {
+	plan, err := sim.Standard(5, sim.Types()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := playerOf(t).play(ctx, plan); !errors.Is(err, context.Canceled) {
+		t.Errorf("the play ends with %v", err)
+	}
 }
 
 // A violation that comes back only now and then cannot be understood.
