@@ -8,7 +8,8 @@
 // and may go on reading when they have released. Candidates stand by, or resign. Some clients have a MaxHold, and some give up sooner than
 // others. Or they use what nobody holds: semaphore (which only counts, and to which permits are added), latch, barrier (which somebody
 // resets) or limiter. For a minute two faults act at a time. Then it is calm, and all that is left has to come right. Each process in turn
-// then passes an object on within itself, while the others wait for it.
+// then passes an object on within itself, while the others wait for it. It passes on a lock, or single permits that the others keep when they
+// get them, or it reads all the time while they want to write.
 //
 // With two of any three seeds that follow on each other, a process of Redisson takes part: at lock, nonreentrant, fenced, readwrite, multi,
 // spin, permits and election. Its threads try for some time and wait for messages. They hold with the watchdog or for a lease,
@@ -69,7 +70,8 @@
 //     says so, has told the holder before it answers.
 //   - A process that has shut down has had a release of each of its ids executed. It has released those once more at its end that its late
 //     requests have taken.
-//   - In the calm a process has its turn within the bound of docs/guarantees.md, however much another one has to do.
+//   - In the calm a process has its turn within the bound of docs/guarantees.md, however much another one has to do: at a lock, to write beside
+//     readers, and for permits of both semaphores.
 //   - A hold is told that it is gone only after a loss of data, and so is a release, Redisson's too; that it was taken from it, only if somebody did.
 //   - What the context of a hold says of its end, what Err says, and the event of a loss are one thing. Only Shutdown ends the context of a
 //     hold that is live still. Its worker may have it until Err says that it is over, and all of that counts.

@@ -88,7 +88,8 @@ func TestTheCheckerRefusesOrphans(t *testing.T) {
 
 // A process that passes an object on leaves each other process its turn, in time.
 func TestTheCheckerRefusesATurnThatComesTooLate(t *testing.T) {
-	most := turnWithin(2)
+	const section = 10 * time.Millisecond
+	most := turnWithin(2, section)
 	if want := 3*(section+longestPause) + time.Second; most != want {
 		t.Errorf("two processes wait for %v at most, want %v", most, want)
 	}
@@ -104,7 +105,7 @@ func TestTheCheckerRefusesATurnThatComesTooLate(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := &history{start: time.Now()}
-			h.turn(1, 2, "a", 2, test.waited, test.err)
+			h.turn(1, 2, "a", test.waited, most, test.err)
 			refuses(t, h, test.want)
 		})
 	}

@@ -129,7 +129,9 @@ func Play(plan Plan) *Report {
 		w.getAll(p)
 	}
 	for _, p := range w.alive() {
-		w.takeTurns(p, object(p.number%objects))
+		for _, c := range w.crowds() {
+			w.takeTurns(p, object(p.number%objects), c)
+		}
 	}
 	time.Sleep(toClean)
 	w.close()
