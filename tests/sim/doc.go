@@ -9,7 +9,7 @@
 // others. Or they use what nobody holds: semaphore (which only counts, and to which permits are added), latch, barrier (which somebody
 // resets) or limiter. For a minute two faults act at a time. Then it is calm, and all that is left has to come right. Each process in turn
 // then passes an object on within itself, while the others wait for it. It passes on a lock, or single permits that the others keep when they
-// get them, or it reads all the time while they want to write.
+// get them, or it reads all the time while they want to write. And somebody takes from each process what it has.
 //
 // With two of any three seeds that follow on each other, a process of Redisson takes part: at lock, nonreentrant, fenced, readwrite, multi,
 // spin, permits and election. Its threads try for some time and wait for messages. They hold with the watchdog or for a lease,
@@ -67,7 +67,7 @@
 //   - All keys of a script are of one slot.
 //   - A hold that ends by its window ends while the server still has it.
 //   - A lock is forced only from the owners that whoever forces it has found. A process that is asked to let go, and has found the word that
-//     says so, has told the holder before it answers.
+//     says so, has told the holder before it answers. In the calm a holder is told before its lock is taken from it, and within a second.
 //   - A process that has shut down has had a release of each of its ids executed. It has released those once more at its end that its late
 //     requests have taken.
 //   - In the calm a process has its turn within the bound of docs/guarantees.md, however much another one has to do: at a lock, to write beside

@@ -2,10 +2,12 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 )
 
@@ -38,6 +40,43 @@ func (w *world) force(p *process, site int, name string) {
 	delete(w.forcing, p.links[site])
 	w.history.mu.Unlock()
 	w.trace("%s is taken from whoever has it: %t, %v", x.lock.Name(), was, err)
+}
+
+// forcible says whether somebody may take a whole object away. Permits have ids, which only those know who have them, and a RedLock is
+// forced vote by vote.
+func (w *world) forcible() bool {
+	return w.kind.once == nil && w.kind.together == nil && w.Type != "permits"
+}
+
+// takeAway has a process take all of an object from another one in the calm, when no message and no answer is lost.
+func (w *world) takeAway(p, from *process, name string) {
+	ctx, cancel := context.WithTimeout(bg, toCalm)
+	defer cancel()
+	h, err := w.whole(from, name).acquire(ctx)
+	if err != nil {
+		w.fail("in the calm, process %d and %s: %v", from.number, name, err)
+		return
+	}
+	began := w.now()
+	was, err := admin.ForceRelease(ctx, w.whole(p, name).lock)
+	w.takenAway(from.number, name, w.now()-began, was, err, h.Err())
+	_ = h.Release(bg)
+}
+
+// toLetGo is for how long a holder is waited for that is to let go, as docs/guarantees.md says it.
+const toLetGo = time.Second
+
+// takenAway judges what came of that: the holder has been told before its lock is given away, and that does not take long.
+func (h *history) takenAway(process int, name string, took time.Duration, was bool, err, told error) {
+	var lost *redlatch.LostError
+	switch {
+	case err != nil || !was:
+		h.fail("in the calm, %s cannot be taken from process %d: %t, %v", name, process, was, err)
+	case !errors.As(told, &lost) || lost.Reason != redlatch.LostRevoked:
+		h.fail("in the calm, %s is taken from process %d, which is not told so before: %v", name, process, told)
+	case took >= toLetGo:
+		h.fail("in the calm, %s is taken from process %d, and that takes %v", name, process, took)
+	}
 }
 
 // concerns says whether somebody has all of what a loss may take away.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlatch/redlatch"
 )
 
 // refuses fails the test unless what is wrong with a history is just what is wanted; "": nothing is.
@@ -48,6 +50,32 @@ func TestTheCheckerRefusesAForcedReleaseThatItsHolderDoesNotHearOf(t *testing.T)
 				h.revoked = []ending{{test.claim, 2 * s}}
 			}
 			h.check()
+			refuses(t, h, test.want)
+		})
+	}
+}
+
+// Where nothing is lost, a holder is told before its lock is taken from it.
+func TestTheCheckerRefusesAHolderThatIsNotAsked(t *testing.T) {
+	lost := func(reason redlatch.LossReason) error { return &redlatch.LostError{Reason: reason} }
+	for _, test := range []struct {
+		name string
+		took time.Duration
+		was  bool
+		err  error
+		told error
+		want string // nothing: that is right
+	}{
+		{"it is told", time.Millisecond, true, nil, lost(redlatch.LostRevoked), ""},
+		{"it is not told", time.Millisecond, true, nil, nil, "which is not told so before"},
+		{"it is told otherwise", time.Millisecond, true, nil, lost(redlatch.LostGone), "which is not told so before"},
+		{"it is told too late", toLetGo, true, nil, lost(redlatch.LostRevoked), "and that takes"},
+		{"nobody had it", time.Millisecond, false, nil, lost(redlatch.LostRevoked), "cannot be taken"},
+		{"it fails", time.Millisecond, true, errors.New("no"), lost(redlatch.LostRevoked), "cannot be taken"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := &history{start: time.Now()}
+			h.takenAway(1, "a", test.took, test.was, test.err, test.told)
 			refuses(t, h, test.want)
 		})
 	}

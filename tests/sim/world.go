@@ -133,6 +133,11 @@ func Play(plan Plan) *Report {
 			w.takeTurns(p, object(p.number%objects), c)
 		}
 	}
+	if living := w.alive(); w.forcible() {
+		for i, p := range living {
+			w.takeAway(p, living[(i+1)%len(living)], object(i%objects))
+		}
+	}
 	time.Sleep(toClean)
 	w.close()
 	w.checkEvents()

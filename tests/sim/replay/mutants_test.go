@@ -278,6 +278,11 @@ var mutants = []mutant{
 		"return tonumber(redis.call('PUBSUB', 'NUMSUB', ARGV[2])[2]) - tonumber(ARGV[3])", "return 0",
 		"readwrite", 20, "for its turn",
 	},
+	{
+		"forced releases", "who is to let go does not listen", "internal/revoke/revoke.go",
+		"		k.revokes.Add(func() { k.revoke(m) })\n", "		_ = k.revoke\n",
+		"lock", 20, "which is not told so before",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.
