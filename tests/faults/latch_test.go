@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestLatchAndBarrier(t *testing.T) {
 
 func (s *story) latchReleasesAThousand() {
 	t := s.T
-	l, other := latch.New(s.c, s.lock), latch.New(s.other, s.lock)
+	l, other := latch.New(s.c, s.lock), latch.New(s.client(s.direct, redlatch.Config{}), s.lock)
 	if set, err := l.TrySetCount(bg, 2); !set || err != nil {
 		t.Fatal(set, err)
 	}
@@ -60,7 +61,7 @@ func (s *story) latchReleasesAThousand() {
 func (s *story) barrierGoesRoundAndRound() {
 	t := s.T
 	const parties, rounds = 4, 50
-	clients := [2]*redlatch.Client{s.c, s.other}
+	clients := [2]*redlatch.Client{s.c, s.client(s.direct, redlatch.Config{})}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var last [rounds]int
@@ -103,20 +104,37 @@ func (s *story) barrierGoesRoundAndRound() {
 	if err := <-y; err == nil {
 		t.Error("two of four have gone")
 	}
-	if err := barrier.New(clients[1], s.lock, parties).Reset(bg); err != nil { // should x have come later
-		t.Error(err)
-	}
-	if err := <-x; err == nil {
-		t.Error("one of four has gone")
+	// The other one comes whenever the machine lets it, perhaps behind a reset: then it needs another.
+	if !locktest.Within(locktest.Generous, func() bool {
+		if err := barrier.New(clients[1], s.lock, parties).Reset(bg); err != nil {
+			t.Error(err)
+		}
+		select {
+		case err := <-x:
+			if !errors.Is(err, barrier.ErrBroken) {
+				t.Errorf("of one of four: %v, want %v", err, barrier.ErrBroken)
+			}
+			return true
+		default:
+			return false
+		}
+	}) {
+		t.Error("one of four waits, however often the barrier is reset")
 	}
 	s.forget()
 }
 
-// forget deletes what latches and barriers leave to its TTL.
+// forget deletes what latches and barriers leave to its TTL. Callers that have left a barrier say so in the background, and write in the
+// place of those that are not there any more: Close waits for them.
 func (s *story) forget() {
 	s.T.Helper()
-	for _, key := range s.list("KEYS", "*"+s.lock+"*") {
-		s.server.MustDo("DEL", key)
+	for _, c := range s.clients {
+		if err := c.Close(); err != nil {
+			s.T.Error(err)
+		}
+	}
+	if keys := s.list("KEYS", "*"+s.lock+"*"); len(keys) > 0 {
+		s.server.MustDo(append([]string{"DEL"}, keys...)...)
 	}
 }
 
