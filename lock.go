@@ -30,7 +30,7 @@ type Lock struct {
 // refused by every method of the Lock.
 func (c *Client) Lock(name string, opts ...PlainOption) *Lock {
 	l := newLock(c, KindLock, c.engines.Locks.Plain(c.engines.Server.Key(name)), opts)
-	if l.spec.Wish().Fenced {
+	if l.spec.Wish.Fenced {
 		l.kind = KindFenced
 	}
 	return l

@@ -61,7 +61,7 @@ func MultiLock(locks ...*Lock) *Lock {
 func once(locks []*Lock) (all []*Lock) {
 	for _, l := range locks {
 		if !slices.ContainsFunc(all, func(x *Lock) bool {
-			return x.stripe && l.stripe && x.spec.Wish() == l.spec.Wish() && lock.Same(&x.spec, &l.spec)
+			return x.stripe && l.stripe && x.spec.Wish == l.spec.Wish && lock.Same(&x.spec, &l.spec)
 		}) {
 			all = append(all, l)
 		}
@@ -94,10 +94,10 @@ func checkMembers(what string, locks []*Lock) error {
 			return invalid.Errorf("redlatch: %s: %q is a RedLock, which cannot be a member; give single locks", what, l.Name())
 		case l.several != nil:
 			return invalid.Errorf("redlatch: %s: %q is several locks; each member is a single lock, of a client of its own", what, l.Name())
-		case l.spec.Err() != nil:
-			return l.spec.Err()
+		case l.spec.Err != nil:
+			return l.spec.Err
 		}
-		switch wish, first := l.spec.Wish(), locks[0].spec.Wish(); {
+		switch wish, first := l.spec.Wish, locks[0].spec.Wish; {
 		case wish.AtLeast > 0:
 			return invalid.Errorf("redlatch: %s: lock %q has MinHold, and there is nothing in several locks that could stay when they are released; leave the option out", what, l.Name())
 		case wish.HasLease != first.HasLease || (wish.HasLease && wish.Lease != first.Lease):

@@ -53,5 +53,5 @@ func (l *Lock) byID(ctx context.Context) error {
 	case l.several != nil:
 		return invalid.Errorf("redlatch: %q are several locks, and an id is of one; call ReleaseID and ExtendID of each with the id of its hold: see Hold.Members", l.Name())
 	}
-	return l.c.engines.Usable(ctx, l.spec.Err())
+	return l.c.engines.Usable(ctx, l.spec.Err)
 }

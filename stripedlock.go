@@ -25,7 +25,7 @@ func (c *Client) StripedLock(name string, n int, opts ...PlainOption) *StripedLo
 		s.stripes = append(s.stripes, l)
 	}
 	if n < 1 {
-		s.stripes[0].spec.Refuse(invalid.Errorf("redlatch: StripedLock %q with %d stripes; it needs at least one", name, n))
+		s.stripes[0].spec.Err = invalid.Errorf("redlatch: StripedLock %q with %d stripes; it needs at least one", name, n)
 	}
 	return s
 }

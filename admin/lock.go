@@ -53,10 +53,10 @@ func membersInfo(ctx context.Context, l bridge.Lock) (Info, error) {
 // stored is the Info of all that has the lock's name: both sides of a read-write
 // lock, all values of a group.
 func stored(ctx context.Context, l *bridge.Lock) (Info, error) {
-	if err := l.Client.Usable(ctx, l.Spec.Err()); err != nil {
+	if err := l.Client.Usable(ctx, l.Spec.Err); err != nil {
 		return Info{}, err
 	}
-	info, err := l.Client.Inspector.Lock(ctx, l.Spec.Key(), l.Kind)
+	info, err := l.Client.Inspector.Lock(ctx, l.Spec.Key, l.Kind)
 	return infoOf(l.Client, info), err
 }
 

@@ -64,8 +64,8 @@ func New(c *redlatch.Client, name string, opts ...Option) *Candidate {
 
 // refuse has every call of the candidate fail, unless its name is wrong already.
 func (c *Candidate) refuse(err error) {
-	if c.lock.Err() == nil {
-		c.lock.Refuse(err)
+	if c.lock.Err == nil {
+		c.lock.Err = err
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, term
 }
 
 // channel is where it is told that a leadership is given up.
-func (c *Candidate) channel() string { return wire.Prefix(wire.LockChannel, c.lock.Key()) }
+func (c *Candidate) channel() string { return wire.Prefix(wire.LockChannel, c.lock.Key) }
 
 // Leading returns the number of the term for which this client leads now, and
 // true; or 0 and false. It sends no request. It is true while the function lead of
@@ -157,7 +157,7 @@ func Standing(c *redlatch.Client) map[string]bool {
 // ends nevertheless. Under the context of lead, Resign does not wait. Run goes on:
 // the candidate campaigns again after its pause, behind the candidates that wait.
 func (c *Candidate) Resign(ctx context.Context) (bool, error) {
-	if err := c.engines.Usable(ctx, c.lock.Err()); err != nil {
+	if err := c.engines.Usable(ctx, c.lock.Err); err != nil {
 		return false, err
 	}
 	return c.engines.Elections.Resign(ctx, c.Name())
@@ -174,10 +174,10 @@ type Leader struct {
 // Leader asks the server who leads. That may have changed before the caller reads
 // the answer.
 func (c *Candidate) Leader(ctx context.Context) (Leader, error) {
-	if err := c.engines.Usable(ctx, c.lock.Err()); err != nil {
+	if err := c.engines.Usable(ctx, c.lock.Err); err != nil {
 		return Leader{}, err
 	}
-	info, err := c.engines.Inspector.Lock(ctx, c.lock.Key(), string(redlatch.KindFenced))
+	info, err := c.engines.Inspector.Lock(ctx, c.lock.Key, string(redlatch.KindFenced))
 	leader := Leader{Term: info.Token}
 	who, end := c.engines.Census.Introducer(ctx, 1, time.Second)
 	defer end()

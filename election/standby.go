@@ -55,7 +55,7 @@ func (d standby) forCandidate(c *Candidate) {
 // look asks who leads, for a candidate in standby. One that cannot is as one that
 // could not campaign, to those who observe.
 func (c *Candidate) look(ctx context.Context) (election.Seat, error) {
-	info, err := election.Seat{}, c.engines.Usable(ctx, c.lock.Err())
+	info, err := election.Seat{}, c.engines.Usable(ctx, c.lock.Err)
 	if err == nil {
 		info, err = c.seat(ctx)
 	}
@@ -69,6 +69,6 @@ func (c *Candidate) look(ctx context.Context) (election.Seat, error) {
 }
 
 func (c *Candidate) seat(ctx context.Context) (election.Seat, error) {
-	info, err := c.engines.Inspector.Lock(ctx, c.lock.Key(), string(redlatch.KindFenced))
+	info, err := c.engines.Inspector.Lock(ctx, c.lock.Key, string(redlatch.KindFenced))
 	return election.Seat{Led: info.Held(), Term: info.Token, TTL: info.TTL}, err
 }

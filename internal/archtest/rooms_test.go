@@ -23,7 +23,7 @@ var rooms = []room{
 		"options.go", "orphans.go", "readhold.go", "readwrite.go", "reenter.go", "scope.go", "sharing.go", "taking.go", "term.go",
 	}, nil},
 	{"wait", []string{
-		"claims.go", "entry.go", "handoff.go", "inner.go", "inquire.go", "intent.go", "queue.go", "seen.go", "table.go", "take.go", "wait.go",
+		"claims.go", "entry.go", "handoff.go", "inner.go", "inquire.go", "intent.go", "joint.go", "queue.go", "seen.go", "table.go", "take.go", "wait.go",
 	}, []string{"term"}},
 	{"readers", []string{"readers.go"}, []string{"term", "wait"}},
 	{"fair", []string{"fair.go", "fairentry.go"}, []string{"term", "wait"}},

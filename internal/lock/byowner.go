@@ -28,22 +28,22 @@ func (lock *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration
 		return err
 	}
 	if wire.Kept(owner) { // nobody is
-		return notHeldBy(owner, &lock.Lock, false, nil)
+		return lock.NotHeldBy(owner)
 	}
 	return lock.extendOwner(ctx, owner, d)
 }
 
 // byOwner says what is wrong with a request that names that owner.
 func (lock *Spec) byOwner(owner string) error {
-	switch client := wireClient(owner); {
+	switch client, _ := wire.ClientOf(owner); {
 	case lock.kind.renew != lua.LockRenew:
 		return errNotByOwner
 	case client == "":
 		return invalid.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
 	case client == lock.c.ID && wire.Kept(owner): // which any client releases
-	case client == lock.c.ID && lock.c.lapsed.released(owner):
-		return notHeldBy(owner, &lock.Lock, false, nil)
-	case client == lock.c.ID && lock.locks.keeps(lock.key, owner):
+	case client == lock.c.ID && lock.c.Released(owner):
+		return lock.NotHeldBy(owner)
+	case client == lock.c.ID && lock.locks.keeps(lock.Key, owner):
 		return invalid.Errorf("redlatch: %s is an owner of this very client, and was not detached; use its Hold", owner)
 	}
 	return nil

@@ -68,7 +68,7 @@ func owned(h *Hold, o *holdctx.Owners) {
 func claimLocked(h *Hold, end time.Time) claim.Claim {
 	t := h.t
 	c := claim.Claim{
-		Name: t.lock.key, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
+		Name: t.lock.Key, Kind: t.lock.what(), Mode: t.lock.kind.mode, Owner: t.id,
 		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Token: h.token, Count: countLocked(h), Site: h.at,
 	}
 	if h.note != nil {

@@ -21,22 +21,20 @@ type wait struct {
 	l *Lock // nil: it is not to be shown
 }
 
-// wait returns what the caller leaves where it waits.
-func (p *waiter) wait(ctx context.Context) wait {
-	return wait{claim.Wait{Ctx: ctx, Since: p.start, Until: p.until, Site: p.at}, p.lock}
+// Wait returns what the caller leaves where it waits, of itself.
+func (p *waiter) Wait(ctx context.Context) claim.Wait {
+	return claim.Wait{Ctx: ctx, Since: p.start, Until: p.until, Site: p.at}
 }
+
+// wait returns what the caller leaves where it waits, of itself and of the lock.
+func (p *waiter) wait(ctx context.Context) wait { return wait{p.Wait(ctx), p.lock} }
 
 // add adds the wait to a list, if it is to be shown. The list may be full then.
 func (w *wait) add(list *claim.List, owner string) (more bool) {
 	if w.l == nil {
 		return true
 	}
-	return list.Wait(claimOn(w.l, owner), &w.Wait)
-}
-
-// claimOn returns what is said of a wait for the lock, as that owner if it has an id.
-func claimOn(l *Lock, owner string) claim.Claim {
-	return claim.Claim{Name: l.key, Kind: l.what(), Mode: l.kind.mode, Owner: owner}
+	return list.Wait(w.l.Wanted(owner), &w.Wait)
 }
 
 // A takingWait is the wait of a caller that is inside a gate, and has to wait there, to take a term.
@@ -52,15 +50,15 @@ func (p *waiter) publish(ctx context.Context, e *entry, t *term) {
 		return
 	}
 	p.shown = &takingWait{p.wait(ctx), t}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	e.waits = p.shown
 }
 
 // retract is the end of publish. The entry may be another's meanwhile.
 func (e *entry) retract(w *takingWait) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	if e.waits == w {
 		e.waits = nil
 	}
@@ -130,12 +128,12 @@ func (c *table) Claims(yield claim.Yield) {
 
 // claims tells what callers have to do with one lock.
 func (e *entry) claims(list *claim.List, yield claim.Yield) (more bool) {
-	e.mu.Lock()
+	e.Lock()
 	t, w := e.cur, e.waits
 	if e.extra != nil {
 		e.extra.claims(list)
 	}
-	e.mu.Unlock()
+	e.Unlock()
 	if !list.Tell(yield) || !queued(&e.gate, list, yield) {
 		return false
 	}

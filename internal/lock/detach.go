@@ -94,12 +94,12 @@ func (t *nest) releaseApart(ctx context.Context) error {
 func (l *Lock) releaseOwner(ctx context.Context, owner string) error {
 	call := l.releasing(owner)
 	reply, err := call.Run(ctx)
-	return notHeldBy(owner, l, reply.Int > 0 || call.Unknown, err)
+	return l.heldBy(owner, reply.Int > 0 || call.Unknown, err)
 }
 
 // extendOwner is ExtendOwner for an owner that may be.
 func (l *Lock) extendOwner(ctx context.Context, owner string, d time.Duration) error {
-	call := l.c.Server.Question(lua.LockRenew, []string{l.key})
+	call := l.c.Server.Question(lua.LockRenew, []string{l.Key})
 	call.Args, call.Acks = []string{owner, wire.MillisUp(d), "0"}, l.c.Server.Acks.Renews
 	reply, err := call.Run(ctx)
 	switch {
@@ -112,15 +112,20 @@ func (l *Lock) extendOwner(ctx context.Context, owner string, d time.Duration) e
 		return call.Raised(ctx, text)
 	}
 	is := reply.List[0].Int == 1
-	return notHeldBy(owner, l, is, call.Doubt(is))
+	return l.heldBy(owner, is, call.Doubt(is))
 }
 
-// notHeldBy returns holdctx.ErrNotHeld for a lock that turns out not to be that owner's.
-func notHeldBy(owner string, l *Lock, is bool, err error) error {
+// heldBy returns NotHeldBy for a lock that turns out not to be that owner's.
+func (l *Lock) heldBy(owner string, is bool, err error) error {
 	if err == nil && !is {
-		err = fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), wire.Text(owner))
+		err = l.NotHeldBy(owner)
 	}
 	return err
+}
+
+// NotHeldBy says that the lock is not that owner's. It is holdctx.ErrNotHeld.
+func (l *Lock) NotHeldBy(owner string) error {
+	return fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), wire.Text(owner))
 }
 
 // detached are the ids that may stand in Redis although no term of this client has them: nobody here knows for how long

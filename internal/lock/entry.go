@@ -16,10 +16,28 @@ func entryOf(t *term) *entry { return t.home.(*entry) } //nolint:forcetypeassert
 // newTerm makes a term that has yet to be taken, by whoever is inside.
 func (e *entry) newTerm(l *Lock, want *Params) *term {
 	t := l.c.newTerm(e, e.id, l, want)
-	e.mu.Lock()
+	e.Lock()
 	e.cur = t // from here on it can be revoked
-	e.mu.Unlock()
+	e.Unlock()
 	return t
+}
+
+// Init readies the entry of one waiter, which will have that owner id.
+func (e *entry) Init(c *table, l *Lock, id string) { e.ls, e.entryKey, e.id = c, l.Entry, id }
+
+// Refusals is what the server refuses to whoever is inside.
+func (e *entry) Refusals() *request.Refusals { return &e.refused }
+
+// AdmitLocked gives a reader a place in the current term, if it may join. ask says that the caller is to ask whether others wait.
+func (e *entry) AdmitLocked(now time.Time) (t *term, ask bool) {
+	if e.cur == nil {
+		return nil, false
+	}
+	ok, ask := e.cur.admit(now, int(e.writers))
+	if !ok {
+		return nil, false
+	}
+	return e.cur, ask
 }
 
 // retain takes one more share of an entry that the caller has a share of.
@@ -40,7 +58,7 @@ func (e *entry) put() {
 	switch {
 	case e.id != "":
 		ls.own.Put(e.id, e, idle)
-	case e.space == queueSpace:
+	case e.Space == queueSpace:
 		ls.queues.Put(e.entryKey, e, idle)
 	default:
 		reusable = ls.entries.Put(e.entryKey, e, idle)
@@ -50,9 +68,9 @@ func (e *entry) put() {
 	}
 	if reusable {
 		e.budget = handoff.Budget{}
-		e.mu.Lock()
+		e.Lock()
 		e.cur, e.seen, e.waits, e.extra = nil, seen{}, nil, nil
-		e.mu.Unlock()
+		e.Unlock()
 		e.refused = request.Refusals{}
 		ls.pool.Put(e)
 	}
@@ -103,8 +121,8 @@ func (e *entry) depart(t *term, n, foreign int) {
 // forget forgets t, if it is still the current term. If it has begun, the entry also forgets who had the lock before: of a term
 // that never did, whoever was seen may have the lock still.
 func (e *entry) forget(t *term, began bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	if e.cur != t {
 		return
 	}
@@ -117,8 +135,8 @@ func (e *entry) forget(t *term, began bool) {
 // readmit sends those who wait beside the gate back to the term that they could not join, if it
 // lets them now.
 func (e *entry) readmit() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	if e.extra != nil && e.cur != nil && e.cur.admits(time.Now(), int(e.writers)) {
 		e.extra.rejoin()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/script"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/internal/worker"
 )
 
@@ -30,6 +31,32 @@ type env struct {
 	// for that; nil: it is an orphan's.
 	quit func(l *Lock, id string, t *term)
 }
+
+// newEnv returns what the terms of a client share that has locks of these kinds.
+func newEnv(o Options, kinds []*kind) *env {
+	c := &env{Options: o, watchdogMs: wire.Millis(o.Watchdog), lossWork: worker.NewQueue(0, nil), renewals: make(map[*script.Script]*renew.Kind)}
+	for _, k := range kinds {
+		if s := k.renew; c.renewals[s] == nil {
+			c.renewals[s] = &renew.Kind{Renew: func(batch []*renew.Lease) { c.renewLocks(s, batch) }}
+		}
+	}
+	return c
+}
+
+// Made says whether an owner id is of this client.
+func (c *env) Made(owner string) bool { return wireClient(owner) == c.ID }
+
+// Lapsed says whether an owner id was lost by its window, and may still stand in Redis.
+func (c *env) Lapsed(owner string) bool { return c.lapsed.has(owner) }
+
+// Released says whether an owner id may stand in Redis although its hold was released.
+func (c *env) Released(owner string) bool { return c.lapsed.released(owner) }
+
+// MayBeDetached says whether an owner id of this client, which no term of it has, may be that of a detached hold.
+func (c *env) MayBeDetached(owner string) bool { return c.detached.may(owner) }
+
+// DetachedSince says whether a hold was detached since then.
+func (c *env) DetachedSince(then time.Time) bool { return c.detached.since(then) }
 
 // callers are those of a client that may still leave something to be settled: a lock that they get too late, or
 // a place in a queue, at which others would wait for them.
@@ -56,8 +83,8 @@ func (c *callers) Part() {
 	c.waiting.Add(-1)
 }
 
-// drain waits until all callers have returned, at most for d. There are no new ones.
-func (c *callers) drain(d time.Duration) {
+// AwaitCallers waits until all callers have returned, at most for d. There are no new ones.
+func (c *callers) AwaitCallers(d time.Duration) {
 	c.mu.Lock()
 	c.closed = true
 	drained := c.waiting.None()

@@ -82,7 +82,7 @@ type answer struct {
 // ends without a hold, the queue is left, or will be as soon as it is known what
 // became of a request in flight.
 func (c *queuers) standInQueue(ctx context.Context, l *Lock, want *Params, p *waiter) (*Hold, error) {
-	through, err := c.enterLocal(ctx, p, l, want)
+	through, err := c.EnterLocal(ctx, p, l, want)
 	if err != nil {
 		return nil, err
 	}
@@ -122,18 +122,16 @@ func (c *queuers) standInQueue(ctx context.Context, l *Lock, want *Params, p *wa
 func (q *queuer) arrive() {
 	var e *ownEntry
 	if !q.want.Try {
-		e = q.c.takeSpare(q.l.key, nil)
+		e = q.c.takeSpare(q.l.Key, nil)
 	}
 	if e == nil {
 		e = q.c.newOwn(q.l)
 	}
 	select {
-	case <-e.news.Wake(): // a spare's, which listens already: what wakes it from now on is news
+	case <-e.notices().Wake(): // a spare's, which listens already: what wakes it from now on is news
 	default:
 	}
-	e.gate.TryEnter()
-	q.e, q.t, q.queued, q.again = e, e.newTerm(q.l, q.want), false, false
-	q.c.own.Get(e.id, func() *entry { return &e.entry })
+	q.e, q.t, q.queued, q.again = e, q.c.Occupy(&e.entry, q.l, q.want), false, false
 }
 
 // newNonce returns a number that nobody can guess, that a score holds exactly, with a half
@@ -157,7 +155,7 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 			enqueue = q.e.nonce
 		}
 	}
-	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.want, &q.e.refused)
+	req := t.taking(q.l.kind.take, []string{t.args[0], t.id, q.l.channel, q.c.ID, enqueue, wire.Millis(q.c.Allowance)}, q.want, q.e.Refusals())
 	req.Retried = func() {
 		first()
 		q.stay(ctx, &req)
@@ -212,7 +210,7 @@ func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 	trusted := given || q.t.trusted(ctx, q.want.Until, now)
 	if trusted {
 		if h = q.t.begin(ctx, q.want, now); h != nil {
-			q.e.news.Stop() // nobody tells a holder anything there
+			q.e.notices().Stop() // nobody tells a holder anything there
 			if q.queued && !q.c.Server.Closed() {
 				q.c.Server.Go(func() { q.c.spare(q.l) })
 			}
@@ -226,12 +224,12 @@ func (q *queuer) begin(ctx context.Context, given bool) (h *Hold, err error) {
 		}
 		return nil, err
 	}
-	return nil, q.late.Again(ctx, q.c.Server, q.want.Try, q.p.until)
+	return nil, q.late.Again(ctx, q.c.Server, q.want.Try, q.want.Until)
 }
 
 // note draws conclusions from an answer.
 func (q *queuer) note(a *answer) {
-	q.p.seen = sawAt(q.asked, a.owner, a.ttl)
+	q.p.Saw(q.asked, a.owner, a.ttl)
 	if a.fresh && q.queued {
 		q.c.Events.Requeued(q.l.Name(), q.t.id, time.Since(q.start))
 	}
@@ -242,8 +240,8 @@ func (q *queuer) note(a *answer) {
 	if a.head != q.t.id && a.head != a.owner {
 		q.reapPlace(a.head)
 	}
-	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && wireClient(a.owner) == q.c.ID {
-		if t := q.c.peek(q.l.key, a.owner); t != nil && t.live() {
+	if waited := time.Since(q.start); !q.warned && q.c.SlowWait > 0 && waited >= q.c.SlowWait && q.c.Made(a.owner) {
+		if t := q.c.peek(q.l.Key, a.owner); t != nil && t.live() {
 			q.warned = true
 			q.c.Events.SlowWait(q.l.Name(), waited, q.want.At, t.site())
 		}
@@ -255,7 +253,7 @@ func (q *queuer) note(a *answer) {
 // would wait for ever. A hold that was detached has no place in a queue. But one that was detached since the server was asked may have
 // had one then: the next answer will tell.
 func (q *queuer) reapPlace(id string) {
-	if wireClient(id) == q.c.ID && !q.c.known(q.l.key, id) && !q.c.lapsed.has(id) && !q.c.detached.since(q.asked) {
+	if q.c.Made(id) && !q.c.known(q.l.Key, id) && !q.c.Lapsed(id) && !q.c.DetachedSince(q.asked) {
 		q.c.Server.Go(func() { q.c.reap(q.l, id) })
 	}
 }
@@ -268,7 +266,7 @@ func (q *queuer) wait(ctx context.Context, a *answer) error {
 	if q.quick > quickTries {
 		q.quick = 0
 		pause := quickPause + rand.N(quickPause) //nolint:gosec // jitter
-		if _, err := request.Pause(ctx, q.c.Server.Done, nil, q.p.until, pause); err != nil {
+		if _, err := request.Pause(ctx, q.c.Server.Done, nil, q.want.Until, pause); err != nil {
 			return err
 		}
 	}

@@ -28,10 +28,11 @@ type queuers struct {
 	closed bool
 }
 
-// start readies the queuers of a client.
-func (c *queuers) start(ls *table) {
-	c.table, c.leavers = ls, queue.NewGather[leaver](mostQuit, ls.Server.Go)
+// newQueuers returns the queuers of a client with these entries.
+func newQueuers(ls *table) *queuers {
+	c := &queuers{table: ls, leavers: queue.NewGather[leaver](mostQuit, ls.Server.Go)}
 	ls.quit, ls.atClose = c.leaveQueue, c.closeSpares
+	return c
 }
 
 // A spare is an entry that nobody has yet, and that listens to its channel already. A
@@ -53,12 +54,14 @@ type ownEntry struct {
 
 // newOwn returns the entry of a waiter that is yet to come, with the owner id that it will have.
 func (c *queuers) newOwn(l *Lock) *ownEntry {
-	return &ownEntry{entry: entry{ls: c.table, entryKey: l.entry, id: c.NewID()}, nonce: newNonce()}
+	e := &ownEntry{nonce: newNonce()}
+	e.Init(c.table, l, c.NewID())
+	return e
 }
 
 // hear starts the entry's subscription, if it has none.
 func (e *ownEntry) hear(l *Lock) {
-	l.c.Server.Listen(&e.news, l.channel+":"+e.id, func(n driver.Notice) {
+	l.c.Server.Listen(e.notices(), l.channel+":"+e.id, func(n driver.Notice) {
 		if n.Payload == e.nonce {
 			e.given.Store(true)
 		}
@@ -68,12 +71,12 @@ func (e *ownEntry) hear(l *Lock) {
 // spare makes a spare, which is there for a while.
 func (c *queuers) spare(l *Lock) {
 	e := c.newOwn(l)
-	if !c.addSpare(l.key, e, func() { e.hear(l) }) {
+	if !c.addSpare(l.Key, e, func() { e.hear(l) }) {
 		return
 	}
 	time.AfterFunc(spareTime, func() {
-		if c.takeSpare(l.key, e) != nil {
-			e.news.Stop()
+		if c.takeSpare(l.Key, e) != nil {
+			e.notices().Stop()
 		}
 	})
 }
@@ -99,7 +102,7 @@ func (c *queuers) addSpare(name string, e *ownEntry, hear func()) bool {
 	closed := c.closed
 	c.mu.Unlock()
 	if closed { // it may have been ended before there was anything to end
-		e.news.Stop()
+		e.notices().Stop()
 	}
 	return !closed
 }
@@ -110,7 +113,7 @@ func (c *queuers) takeSpare(name string, e *ownEntry) *ownEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.spares[name]
-	i := slices.IndexFunc(all, func(x *ownEntry) bool { return x == e || e == nil && x.news.Confirmed() })
+	i := slices.IndexFunc(all, func(x *ownEntry) bool { return x == e || e == nil && x.notices().Confirmed() })
 	if i < 0 {
 		return nil
 	}
@@ -129,31 +132,9 @@ func (c *queuers) closeSpares() {
 	c.mu.Unlock()
 	for _, all := range spares {
 		for _, e := range all {
-			e.news.Stop()
+			e.notices().Stop()
 		}
 	}
-}
-
-// enterLocal waits until the callers before this one have their places. through lets
-// the next one in, and may be called more than once.
-func (c *queuers) enterLocal(ctx context.Context, p *waiter, l *Lock, want *Params) (through func(), err error) {
-	local := c.localQueues.Get(l.key, func() *localQueue { return &localQueue{} })
-	in, err := local.enter(ctx, p, want)
-	done := false // through is called by one goroutine only
-	through = func() {
-		if done {
-			return
-		}
-		done = true
-		if in {
-			local.gate.Exit()
-		}
-		c.localQueues.Put(l.key, local, nil)
-	}
-	if err != nil {
-		through()
-	}
-	return through, err
 }
 
 // A leaver is an owner id that leaves a fair lock's queue, or gives back the lock that
@@ -169,7 +150,7 @@ const mostQuit = 1000
 
 // leaveQueue is quit of a client.
 func (c *queuers) leaveQueue(l *Lock, id string, t *term) {
-	c.leavers.Add(l.key, leaver{id, t}, func(all []leaver) {
+	c.leavers.Add(l.Key, leaver{id, t}, func(all []leaver) {
 		call := request.Call{Server: c.Server, Script: l.kind.release, Keys: l.allKeys(), Args: fairForcing(l), Lease: c.Watchdog, Stop: c.Server.Over, Single: true}
 		for _, x := range all {
 			call.Args = append(call.Args, x.id)

@@ -13,6 +13,15 @@ type values struct {
 	fields []string // of the values in Redis
 }
 
+// newValues returns values with these names.
+func newValues(names []string) *values {
+	vs := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
+	for _, name := range vs.names {
+		vs.fields = append(vs.fields, wire.GroupField(name))
+	}
+	return vs
+}
+
 // values returns those of a lock that is a part of a group.
 func (l *Lock) values() *values { return l.own.(*values) }
 
@@ -31,10 +40,15 @@ type overlap struct{ l *Lock }
 
 func (o overlap) with(h *Hold) bool {
 	other := h.t.lock
-	if !other.kind.part || other.key != o.l.key || h.Err() != nil {
+	if !other.kind.part || other.Key != o.l.Key || h.Err() != nil {
 		return false
 	}
 	return o.l.values().overlaps(other.values())
+}
+
+// Excludes says whether nobody can have both locks of one name: they are not of values of a group, or have one in common.
+func (l *Lock) Excludes(other *Lock) bool {
+	return !l.kind.part || !other.kind.part || l.values().overlaps(other.values())
 }
 
 // overlaps says whether two sets of values have one in common.

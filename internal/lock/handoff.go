@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/driver"
-	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -18,17 +17,14 @@ import (
 func (c *table) handOff(ctx context.Context, old *term, l *Lock, want *Params) (*Hold, error) {
 	if l.kind.transfer != old.lock.kind.transfer {
 		if old.endForMove() { // the caller is to read what was held to write
-			_ = old.sendRelease()
+			_ = old.sendRelease(time.Time{})
 		}
 		return nil, nil
 	}
 	now := time.Now()
 	e := entryOf(old)
-	fresh := renew.Elapsed(old.lease.Confirmed(), now) <= old.length/3
 	turn := e.budget.Over(now)
-	alike := old.lock.kind == l.kind // a spin lock's release tells nobody
-	same := old.watch && !want.HasLease && want.Lease == old.length && want.Lease == old.keep
-	if fresh && !turn && alike && same && !want.Fenced && !want.Member && old.lease.Left(now) <= old.length {
+	if !turn && want.Suits(old, l, now) {
 		return old.adopt(ctx, want, now), nil
 	}
 	if !old.endForMove() {
@@ -146,10 +142,7 @@ func (m move) abandon(call *request.Call, isMoved func(driver.Reply) bool) {
 		// Nobody knows whose it is, so both ids are released, now and later.
 		for _, x := range []*term{old, t} {
 			x.markUncertain()
-			call := x.releasing(0)
-			call.Since = sent.Since // the next caller waits for that, too
-			reply, err := call.Run(context.Background())
-			_ = x.released(&call, t.lock.left(context.Background(), reply), err)
+			_ = x.sendRelease(sent.Since) // the next caller waits for that, too
 		}
 		t.home.leave()
 	})

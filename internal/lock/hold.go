@@ -177,7 +177,7 @@ func (h *Hold) Value(key any) any {
 	asked := false
 	switch k := key.(type) {
 	case nearest:
-		asked = k.l.entry == h.t.lock.entry
+		asked = k.l.Entry == h.t.lock.Entry
 	case member:
 		asked = h.Of(k.l)
 	case overlap:
@@ -367,4 +367,4 @@ func (h *Hold) SetNote(text string) error {
 func (h *Hold) Client() *env { return h.t.c } //nolint:revive // it is for its methods
 
 // Of says whether it is a hold of this lock, or of the other side of it.
-func (h *Hold) Of(l *Lock) bool { return h.t.lock.entry == l.entry && h.t.c == l.c }
+func (h *Hold) Of(l *Lock) bool { return h.t.lock.Entry == l.Entry && h.t.c == l.c }

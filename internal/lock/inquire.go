@@ -57,7 +57,7 @@ func (e *entry) inquire(key, owner string) {
 // rings has w woken when the holder is to be asked, or has it asked if that is now.
 func (p *waiter) rings(ctx context.Context, tk *ticket, now time.Time) {
 	e := p.ahead.entry
-	if e == nil || e.space == queueSpace { // there nobody knows whose lock it is
+	if e == nil || e.Space == queueSpace { // there nobody knows whose lock it is
 		return
 	}
 	switch at := p.inquiry.due(ctx, p); {
@@ -68,6 +68,22 @@ func (p *waiter) rings(ctx context.Context, tk *ticket, now time.Time) {
 		p.inquire(e)
 	}
 }
+
+// Beside says how a caller waits beside the gate of an entry, as waiting does, and has the holder asked in time.
+func (p *waiter) Beside(ctx context.Context, e *entry, want *Params) request.Waiting {
+	how := p.waiting(e, want)
+	if at := p.inquiry.due(ctx, p); !at.IsZero() {
+		key := p.key // p does not escape: most readers join a term, and cost nothing
+		how.At, how.Do = at, func() { e.inquire(key, "") }
+	}
+	if !want.Try && e.inVain(p.start, p.until) {
+		how.Until = p.start // it is over
+	}
+	return how
+}
+
+// AskAt notes when the holder is to be asked yet; zero: it was asked.
+func (p *waiter) AskAt(at time.Time) { p.inquiry.at = at }
 
 // pause waits for d or for news, and says whether there was news.
 func (p *waiter) pause(ctx context.Context, e *entry, d time.Duration) (woken bool, err error) {

@@ -50,7 +50,7 @@ func (intent *writerIntent) over() {
 func (intent *writerIntent) ask(d time.Duration) *request.Call {
 	c := intent.l.c
 	return &request.Call{
-		Server: c.Server, Script: lua.ReadWriteWriteIntent, Keys: []string{intent.l.key, intent.l.writers}, Args: []string{intent.id, wire.Millis(d), intent.l.channel},
+		Server: c.Server, Script: lua.ReadWriteWriteIntent, Keys: []string{intent.l.Key, intent.l.writers}, Args: []string{intent.id, wire.Millis(d), intent.l.channel},
 		Lease: c.Watchdog, Stop: c.Server.Quit, Single: d > 0,
 	}
 }

@@ -5,13 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/nameclash"
-	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
@@ -104,10 +102,7 @@ var kinds = []*kind{plain, spinning, fair, reading, writing, group}
 
 // Plain returns the reentrant lock that has this name in Redis.
 func (c *Locks) Plain(key string) Spec {
-	return Spec{locks: c, acquire: (*Locks).acquireAlone, Lock: Lock{
-		c: &c.env, key: key, kind: plain, wish: Wish{Lease: c.Watchdog}, channel: wire.Prefix(wire.LockChannel, key),
-		entry: entryKey{name: key}, keyring: keyring{alone: [1]string{key}}, err: request.CheckKey(key),
-	}}
+	return Spec{locks: c, acquire: (*Locks).acquireAlone, Lock: newLock(c.env, plain, key, wire.Prefix(wire.LockChannel, key))}
 }
 
 // Numbered returns the reentrant lock that has this name in Redis of which every acquisition has a token. The counter has no
@@ -116,7 +111,7 @@ func (c *Locks) Plain(key string) Spec {
 func (c *Locks) Numbered(key string) Spec {
 	lock := c.Plain(key)
 	lock.Want(Wish{Fenced: true}, nil)
-	lock.tokens.endless = -time.Millisecond
+	lock.KeepTokens()
 	return lock
 }
 
@@ -124,7 +119,10 @@ func (c *Locks) Numbered(key string) Spec {
 // asked for it.
 func (c *Locks) Fair(key string) Spec {
 	lock := c.Plain(key)
-	lock.kind, lock.twin, lock.acquire = fair, nameclash.Queues, (*Locks).acquireFair
+	lock.kind, lock.twin = fair, nameclash.Queues
+	lock.acquire = func(c *Locks, ctx context.Context, l *Lock, want Params) (*Hold, error) {
+		return c.queuers.acquireFair(ctx, l, want)
+	}
 	lock.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
 	return lock
 }
@@ -133,7 +131,7 @@ func (c *Locks) Fair(key string) Spec {
 func (c *Locks) Read(key string) Spec {
 	lock := c.sideOf(key, reading)
 	lock.acquire = func(c *Locks, ctx context.Context, l *Lock, want Params) (*Hold, error) {
-		return acquireRead(ctx, &c.table, l, want)
+		return acquireRead(ctx, c.table, l, want)
 	}
 	return lock
 }
@@ -144,38 +142,34 @@ func (c *Locks) Write(key string) Spec { return c.sideOf(key, writing) }
 // PreferWriters returns the same side of the lock with precedence for writers.
 func (lock *Spec) PreferWriters() Spec {
 	preferring := *lock
-	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, lock.key), nameclash.Writers
+	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, lock.Key), nameclash.Writers
 	if lock.kind.shared {
-		preferring.taking = []string{lock.key, preferring.writers}
+		preferring.taking = []string{lock.Key, preferring.writers}
 	}
 	return preferring
 }
 
 func (c *Locks) sideOf(key string, k *kind) Spec {
 	lock := c.Plain(key)
-	lock.kind, lock.entry.space, lock.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
+	lock.kind, lock.Entry.Space, lock.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
 	return lock
 }
 
 // Group returns the lock of some values of a group.
 func (c *Locks) Group(key string, names []string) Spec {
 	lock := c.Plain(key)
-	vs := &values{names: slices.Compact(slices.Sorted(slices.Values(names)))}
+	vs := newValues(names)
 	switch {
-	case lock.err != nil:
+	case lock.Err != nil:
 	case !wire.PlainCodec(c.Codec):
-		lock.err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so under codec in Redisson's file (codec: !<org.redisson.client.codec.StringCodec> {}), or in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", lock.Name(), c.Codec)
-	case len(vs.names) == 0:
-		lock.err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", lock.Name())
+		lock.Err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so under codec in Redisson's file (codec: !<org.redisson.client.codec.StringCodec> {}), or in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", lock.Name(), c.Codec)
+	case len(vs.fields) == 0:
+		lock.Err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", lock.Name())
 	}
-	lock.more = append(lock.more, strconv.Itoa(len(vs.names)))
-	for _, v := range vs.names {
-		vs.fields = append(vs.fields, wire.GroupField(v))
-	}
-	lock.more = append(append(lock.more, vs.fields...), wire.Millis(c.Skew))
+	lock.more = slices.Concat([]string{strconv.Itoa(len(vs.fields))}, vs.fields, []string{wire.Millis(c.Skew)})
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
-	lock.entry.name = key + "\x00" + strings.Join(vs.fields, "\x00")
+	lock.Entry.Name = key + "\x00" + strings.Join(vs.fields, "\x00")
 	lock.kind, lock.own = group, vs
 	return lock
 }

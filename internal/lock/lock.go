@@ -15,10 +15,10 @@ import (
 // it has been used.
 type Lock struct {
 	c       *env
-	key     string // its name in Redis
+	Key     string // its name in Redis
 	kind    *kind
-	wish    Wish     // how everybody wants it
-	entry   entryKey // whoever wants a lock with the same one lines up with its callers
+	Wish    Wish     // how everybody wants it
+	Entry   entryKey // whoever wants a lock with the same one lines up with its callers
 	channel string   // where its release is told; empty: nowhere
 	keyring          // of its scripts
 	tokens  counter  // of a fenced lock; zero: it is of another kind, or has no tokens
@@ -26,7 +26,7 @@ type Lock struct {
 	own     any      // what only locks of its kind have, and only the files of its kind know; nil: nothing
 	twin    string   // what it must not share with its twin; empty: nothing
 	more    []string // arguments that every script of this lock gets behind its own; nil: none
-	err     error    // a name that cannot be used
+	Err     error    // why it cannot be used; nil: it can
 }
 
 // A keyring is the keys of a lock's scripts.
@@ -40,6 +40,14 @@ type keyring struct {
 type counter struct {
 	key     string
 	endless time.Duration // what scripts are told instead of a TTL, if it is to have none: see token.luainc
+}
+
+// newLock returns the lock of a kind that has this name in Redis, and whose release is told in that channel.
+func newLock(c *env, k *kind, key, channel string) Lock {
+	return Lock{
+		c: c, Key: key, kind: k, Wish: Wish{Lease: c.Watchdog}, channel: channel,
+		Entry: entryKey{Name: key, Space: k.space}, keyring: keyring{alone: [1]string{key}}, Err: request.CheckKey(key),
+	}
 }
 
 // allKeys returns those of the lock's scripts. For most locks that is one, which
@@ -70,16 +78,16 @@ func (l *Lock) Want(wish Wish, bad error) {
 	wish.Lease = cmp.Or(wish.Lease, l.c.Watchdog)
 	wish.Fenced = wish.Fenced && !l.kind.shared // a token could tell no reader from the others
 	if wish.Fenced && l.kind.numbers {
-		l.tokens.key = tokenKey(l.key)
+		l.tokens.key = tokenKey(l.Key)
 	}
-	l.wish = wish
-	if bad != nil && l.err == nil {
-		l.err = bad
+	l.Wish = wish
+	if bad != nil && l.Err == nil {
+		l.Err = bad
 	}
 }
 
-// Wish returns how the lock is wanted.
-func (l *Lock) Wish() Wish { return l.wish }
+// KeepTokens has the counter of the lock's tokens last for as long as somebody has the lock, and be read meanwhile: it has no TTL.
+func (l *Lock) KeepTokens() { l.tokens.endless = -time.Millisecond }
 
 // Owns says whether a holder of the lock's key has this lock, by
 // the mode and the value that are stored of it, and what the value is.
@@ -117,11 +125,8 @@ func (l *Lock) Force(ctx context.Context, args []string) (bool, error) {
 	return call.Unknown || l.left(ctx, reply).Int != 0, err
 }
 
-// Name returns the lock's name, as its user gave it; Key that in Redis.
-func (l *Lock) Name() string { return l.c.Server.Name(l.key) }
-
-// Key returns the lock's name in Redis.
-func (l *Lock) Key() string { return l.key }
+// Name returns the lock's name, as its user gave it.
+func (l *Lock) Name() string { return l.c.Server.Name(l.Key) }
 
 // what returns which kind of lock it is, as users read it.
 func (l *Lock) what() string {
@@ -131,17 +136,13 @@ func (l *Lock) what() string {
 	return l.kind.what
 }
 
-// Err says why the name cannot be used; nil if it can.
-func (l *Lock) Err() error { return l.err }
-
-// Refuse has every method of a lock that nobody has used yet fail with err.
-func (l *Lock) Refuse(err error) { l.err = err }
+// Wanted returns what is said of a wait for the lock, as that owner if it has an id.
+func (l *Lock) Wanted(owner string) claim.Claim {
+	return claim.Claim{Name: l.Key, Kind: l.what(), Mode: l.kind.mode, Owner: owner}
+}
 
 // Exclusive says whether one at a time has the lock.
 func (l *Lock) Exclusive() bool { return !l.kind.shared }
-
-// Entry returns what callers must have in common to line up with each other.
-func (l *Lock) Entry() string { return l.entry.name }
 
 // Within says whether ctx descends from a hold of the lock, or an owner.
 func (l *Lock) Within(ctx context.Context) bool {
@@ -152,7 +153,7 @@ func (l *Lock) Within(ctx context.Context) bool {
 // An entryKey tells entries apart. A name may be a lock's and, by mistake, a
 // read-write lock's: those share nothing here.
 type entryKey struct {
-	name, space string
+	Name, Space string
 }
 
 // A kind is all that tells one type of lock from another. No other code asks which

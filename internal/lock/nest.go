@@ -56,25 +56,6 @@ func (k *keeping) keepLess(least time.Duration, others *Hold) {
 	k.keep = keep
 }
 
-// liveOfLocked returns a live hold of a scope.
-func (t *nest) liveOfLocked(scope *scope) *Hold {
-	for h := t.holds; h != nil; h = h.next {
-		if h.scope == scope {
-			return h
-		}
-	}
-	return nil
-}
-
-// firstOfLocked returns the hold whose turn the live holds of a scope share.
-func (t *nest) firstOfLocked(scope *scope) *Hold {
-	h := t.liveOfLocked(scope)
-	if h != nil && h.joined != nil {
-		return h.joined
-	}
-	return h
-}
-
 // closed frees the hold's turn among its siblings when it and everything that
 // was nested in it, or shares its turn, has been released.
 func (n *nesting) closed() {
@@ -94,6 +75,9 @@ func (n *nesting) closed() {
 		}
 	}
 }
+
+// Term returns that of the hold.
+func (n *nesting) Term() *term { return n.t }
 
 // siblings returns the gate at which callers line up that nest in the hold.
 func (n *nesting) siblings() *gate.Gate[*term] {

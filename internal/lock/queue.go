@@ -22,7 +22,7 @@ const queueSpace = "queue"
 // want a lock like one of them. silent says why nobody can have the locks, if their servers do not answer.
 func (c *table) Queue(entry string, like *Lock, silent func() error) *Queue {
 	shown := *like
-	shown.c, shown.entry = c.env, entryKey{name: entry, space: queueSpace}
+	shown.c, shown.Entry = c.env, entryKey{Name: entry, Space: queueSpace}
 	return &Queue{c: c, silent: silent, lock: &shown}
 }
 
@@ -35,7 +35,7 @@ type Place struct {
 // Enter waits until the caller may go on. waited says that somebody was before it.
 func (queue *Queue) Enter(ctx context.Context, want *Params) (_ *Place, waited bool, err error) {
 	c := queue.c
-	e := c.queues.Get(queue.lock.entry, func() *entry { return &entry{ls: c, entryKey: queue.lock.entry} })
+	e := c.queues.Get(queue.lock.Entry, func() *entry { return &entry{ls: c, entryKey: queue.lock.Entry} })
 	p := c.newWaiter(queue.lock, want)
 	p.silent = queue.silent
 	p.refused = func(error) bool { waited = true; return true }
@@ -48,13 +48,13 @@ func (queue *Queue) Enter(ctx context.Context, want *Params) (_ *Place, waited b
 }
 
 // Refusals is where the caller notes for those behind it that so few servers answer that nobody can have the locks.
-func (place *Place) Refusals() *request.Refusals { return &place.entry.refused }
+func (place *Place) Refusals() *request.Refusals { return place.entry.Refusals() }
 
 // Show tells those who wait by whom they are kept waiting, until Leave.
 func (place *Place) Show(h *Hold) {
-	place.shown = h.t
-	place.entry.mu.Lock()
-	defer place.entry.mu.Unlock()
+	place.shown = h.Term()
+	place.entry.Lock()
+	defer place.entry.Unlock()
 	place.entry.cur = place.shown
 }
 

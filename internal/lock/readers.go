@@ -52,7 +52,7 @@ func acquireRead(ctx context.Context, c *table, l *Lock, want Params) (*Hold, er
 	e := c.get(l)
 	defer e.put()
 	for {
-		t, reader := joinOrLineUp(ctx, &p, e, &want)
+		t, reader := joinOrLineUp(ctx, c, l, e, &p, &want)
 		joined := t != nil
 		if !joined {
 			switch err := reader.Want.queue.await(ctx, reader, &p, &want); {
@@ -64,10 +64,9 @@ func acquireRead(ctx context.Context, c *table, l *Lock, want Params) (*Hold, er
 			}
 			t = reader.Want.t
 		}
-		h, err := t.enterShared(ctx, nil, &want)
+		h, err := t.enterShared(ctx, nil, &want, joined)
 		switch {
 		case err == nil:
-			h.passed = joined
 			return h, nil
 		case !errors.Is(err, errRejoin):
 			return nil, p.giveUpError(err)
@@ -80,26 +79,23 @@ func acquireRead(ctx context.Context, c *table, l *Lock, want Params) (*Hold, er
 }
 
 // joinOrLineUp returns a term in which the caller has a place now, or else the caller's place in line.
-func joinOrLineUp(ctx context.Context, p *waiter, e *entry, want *Params) (*term, *reader) {
-	c := p.c
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if t := e.cur; t != nil {
-		if ok, ask := t.admit(time.Now(), int(e.writers)); ok {
-			if ask {
-				e.retain()
-				c.Server.Go(func() { askOthers(e, t) })
-			}
-			return t, nil
+func joinOrLineUp(ctx context.Context, c *table, l *Lock, e *entry, p *waiter, want *Params) (*term, *reader) {
+	e.Lock()
+	defer e.Unlock()
+	if t, ask := e.AdmitLocked(time.Now()); t != nil {
+		if ask {
+			e.retain()
+			c.Server.Go(func() { askOthers(e, t) })
 		}
+		return t, nil
 	}
 	rq, _ := e.extra.(*readQueue)
 	if rq == nil {
-		rq = &readQueue{c: c, l: p.lock, entry: e}
-		rq.Start(c.Server, p.lock.allKeys(), rq.work)
+		rq = &readQueue{c: c, l: l, entry: e}
+		rq.Start(c.Server, l.allKeys(), rq.work)
 		e.extra = rq
 	}
-	reader := &reader{Wait: p.wait(ctx).Wait, Once: want.Try, Want: toRead{queue: rq, since: want.Since, lease: want.Lease, hasLease: want.HasLease}}
+	reader := &reader{Wait: p.Wait(ctx), Once: want.Try, Want: toRead{queue: rq, since: want.Since, lease: want.Lease, hasLease: want.HasLease}}
 	rq.Lock()
 	defer rq.Unlock()
 	rq.JoinLocked(reader, e.retain)
@@ -112,15 +108,9 @@ func joinOrLineUp(ctx context.Context, p *waiter, e *entry, want *Params) (*term
 // await waits until the caller has a place in a term, or cannot have it.
 func (rq *readQueue) await(ctx context.Context, reader *reader, p *waiter, want *Params) error {
 	want.asks.Over()
-	how := p.waiting(rq.entry, want)
-	if at := p.inquiry.due(ctx, p); !at.IsZero() {
-		how.At, how.Do = at, func() { rq.entry.inquire(rq.l.key, "") } // p does not escape: most readers join a term, and cost nothing
-	}
-	if !want.Try && rq.entry.inVain(p.start, p.until) {
-		how.Until = p.start // it is over
-	}
+	how := p.Beside(ctx, rq.entry, want)
 	err := rq.AwaitAs(reader, &how, func(why error) error { return why })
-	p.inquiry.at = how.At               // zero: it was asked
+	p.AskAt(how.At)
 	if err == nil && ctx.Err() != nil { // both
 		reader.Want.t.giveBack(true)
 		err = request.ContextError(ctx)
@@ -157,19 +147,19 @@ func (rq *readQueue) refused(why error) (waits bool) {
 // tell tells those in line how it went with a lock that was wanted with that lease. h is the hold that was got for them; it
 // ends here.
 func (rq *readQueue) tell(ctx context.Context, h *Hold, err error, lease time.Duration) {
-	rq.entry.mu.Lock() // or somebody would line up that could join
+	rq.entry.Lock() // or somebody would line up that could join
 	rq.Lock()
 	rq.why = nil
-	left, seated := others, false
+	after, seated := func() {}, false
 	if h != nil {
-		if left, seated = h.giveUpTo(rq.Line.Len()); !seated { // before a reader can release: the last one to do that releases the lock
+		if after, seated = h.giveUpTo(rq.Line.Len()); !seated { // before a reader can release: the last one to do that releases the lock
 			err = errRejoin
 		}
 	}
 	for reader := range rq.Line.All() {
 		switch {
 		case seated:
-			reader.Want.t = h.t
+			reader.Want.t = h.Term()
 		case h == nil && ctx.Err() != nil, // everybody had left: this one has come since
 			errors.Is(err, request.ErrTooLate) && reader.Want.lease != lease, // another's lease is too short
 			request.Outlasted(err) && rq.Server.Patient(reader.Want.since):   // of others
@@ -178,18 +168,16 @@ func (rq *readQueue) tell(ctx context.Context, h *Hold, err error, lease time.Du
 		rq.TellLocked(reader, err)
 	}
 	rq.Unlock()
-	rq.entry.mu.Unlock()
-	if h != nil {
-		h.t.dropped(left)
-	}
+	rq.entry.Unlock()
+	after()
 }
 
 // saw implements extra. What was seen before a reader came does not count for it.
-func (rq *readQueue) saw(now seen) {
+func (rq *readQueue) saw(asked, free time.Time) {
 	rq.Lock()
 	defer rq.Unlock()
 	for reader := range rq.Line.All() {
-		if !reader.Until.IsZero() && reader.Until.Before(now.free) && !now.asked.Before(reader.Since) {
+		if !reader.Until.IsZero() && reader.Until.Before(free) && !asked.Before(reader.Since) {
 			rq.TellLocked(reader, request.ErrWaitOver)
 		}
 	}
@@ -204,7 +192,7 @@ func (rq *readQueue) rejoin() {
 
 // claims implements extra.
 func (rq *readQueue) claims(list *claim.List) {
-	rq.Claims(list, func(*reader) claim.Claim { return claimOn(rq.l, "") })
+	rq.Claims(list, func(*reader) claim.Claim { return rq.l.Wanted("") })
 }
 
 // askOthers finds out whether others wait, and if so, asks again until they do
@@ -213,7 +201,7 @@ func askOthers(e *entry, t *term) {
 	c := t.c
 	defer e.put()
 	for {
-		call := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(&e.news, t.lock.channel)})
+		call := t.op(lua.ReadWriteReadAsk, []string{t.id, t.lock.channel, c.Server.Own(e.notices(), t.lock.channel)})
 		call.Single = true
 		reply, err := call.Run(context.Background())
 		if !t.heard(int(reply.Int), err) {

@@ -11,9 +11,9 @@ import (
 // enterShared makes a hold of the caller's place in a term that has readers.
 // turn is the hold whose turn among its siblings the new one shares, in which it
 // has been counted; nil if there is none. It fails with errRejoin if the term
-// is over.
-func (t *term) enterShared(ctx context.Context, turn *Hold, want *Params) (*Hold, error) {
-	h := &Hold{reads: true, nesting: nesting{t: t, joined: turn, open: 1}}
+// is over. passed says that nobody had to ask the server for the place.
+func (t *term) enterShared(ctx context.Context, turn *Hold, want *Params, passed bool) (*Hold, error) {
+	h := &Hold{reads: true, origin: origin{passed: passed}, nesting: nesting{t: t, joined: turn, open: 1}}
 	need := want.Lease / 2
 	if want.HasLease {
 		need = want.trust() - want.Lease/8
@@ -211,6 +211,9 @@ func (t *term) dropLocked(reads bool) remains {
 	return others
 }
 
+// Drop gives up a live term that nobody has.
+func (t *term) Drop() { t.dropped(nobody) }
+
 // dropped does what follows from dropLocked, for holds that nobody releases.
 func (t *term) dropped(left remains) {
 	switch left {
@@ -227,9 +230,12 @@ func (t *term) dropped(left remains) {
 	}
 }
 
-// joinNested nests a read hold in another one of the same owner: it costs
-// nothing, and several may overlap.
-func (h *Hold) joinNested(ctx context.Context, want *Params) (*Hold, error) {
+// joinNested nests a hold of l in one that reads, which is of the same owner: it costs
+// nothing, and several may overlap. What writes cannot nest there.
+func (h *Hold) joinNested(ctx context.Context, l *Lock, want *Params) (*Hold, error) {
+	if l.kind.stops {
+		return nil, writeInRead(l.Name())
+	}
 	t, turn := h.t, h
 	if h.joined != nil {
 		turn = h.joined
@@ -245,5 +251,5 @@ func (h *Hold) joinNested(ctx context.Context, want *Params) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.enterShared(ctx, turn, want)
+	return t.enterShared(ctx, turn, want, false)
 }

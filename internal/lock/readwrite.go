@@ -32,7 +32,7 @@ func (t *nest) keysLocked() []string {
 	if !t.proves {
 		return t.lock.alone[:]
 	}
-	return []string{t.lock.key, wire.ReadTimeout(t.lock.key, t.id, 1)}
+	return []string{t.lock.Key, wire.ReadTimeout(t.lock.Key, t.id, 1)}
 }
 
 // left returns what a release has answered. If that has not seen what keeps others alive who read, it was the owner's own that
@@ -61,7 +61,7 @@ func (l *Lock) left(ctx context.Context, reply driver.Reply) driver.Reply {
 // asking prepares the release of what nobody holds any more, if that is true of what these keys kept alive.
 func (l *Lock) asking(proofs []driver.Reply) request.Call {
 	call := l.releasing("")
-	call.Stop, call.Keys = l.c.Server.Over, []string{l.key}
+	call.Stop, call.Keys = l.c.Server.Over, []string{l.Key}
 	for _, key := range proofs {
 		call.Keys = append(call.Keys, key.Str)
 	}

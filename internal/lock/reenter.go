@@ -98,7 +98,7 @@ func (t *nest) reserve(h, outer *Hold, l *Lock, want *Params) (count string, err
 	defer t.mu.Unlock()
 	turn := outer
 	if outer == nil {
-		turn = t.firstOfLocked(want.scope)
+		turn = want.scope.turnInLocked(t)
 	}
 	switch {
 	case t.state != termLive, t.count == 0, turn == nil, outer != nil && outer.err != nil:
@@ -109,7 +109,7 @@ func (t *nest) reserve(h, outer *Hold, l *Lock, want *Params) (count string, err
 		return "", errNotKept // whatever type the caller takes it for
 	case want.Fenced && t.token == 0:
 		return "", fmt.Errorf("%w: the hold of lock %q that is to be re-entered has no fencing token; acquire that one with Fenced too", ErrReentry, l.Name())
-	case outer == nil && l.wish.NonReentrant:
+	case outer == nil && l.Wish.NonReentrant:
 		return "", hasItAlready(l)
 	case outer == nil:
 		h.joined = turn
@@ -184,7 +184,7 @@ func (t *nest) correctLocked() {
 // this request ends the writing, and a renewal changes neither.
 func (t *term) downgrade() error {
 	call := t.op(lua.ReadWriteDowngrade, []string{t.id, t.lock.channel})
-	call.Keys = []string{t.lock.key, wire.ReadTimeout(t.lock.key, t.id, 1)}
+	call.Keys = []string{t.lock.Key, wire.ReadTimeout(t.lock.Key, t.id, 1)}
 	reply, err := call.Run(context.Background())
 	if err == nil && reply.Int != 1 {
 		t.lose(holdctx.Gone)

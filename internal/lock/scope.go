@@ -55,7 +55,7 @@ func (scope *scope) owners(o *holdctx.Owners) {
 // overlapping returns a hold of the scope that has some of a group's values, but not the same ones; nil if there is none.
 func (scope *scope) overlapping(o overlap) *Hold {
 	for _, h := range scope.holds() {
-		if h.t.lock.entry != o.l.entry && o.with(h) {
+		if h.t.lock.Entry != o.l.Entry && o.with(h) {
 			return h
 		}
 	}
@@ -91,33 +91,40 @@ type nestKey struct {
 
 // A scopeNest is a scope's term of one lock.
 type scopeNest struct {
-	slot     chan struct{}        // has one value, unless an acquisition of the scope has it
+	Slot     chan struct{}        // has one value, unless an acquisition of the scope has it
+	Refusals request.Refusals     // of whoever has the slot
+	scope    *scope               // whose it is
 	t        atomic.Pointer[term] // set by who has the slot; may be over
 	callers  int                  // who have the slot, or want it; guarded by scope.mu
-	refusals request.Refusals     // of whoever has the slot
 }
 
-// enter returns the scope's nest of a lock. A caller that enters has to leave.
-func (scope *scope) enter(l *Lock) *scopeNest {
+// Enter returns the scope's nest of a lock, and has want be of the scope. A caller that enters has to leave.
+func (scope *scope) Enter(l *Lock, want *Params) *scopeNest {
 	scope.mu.Lock()
 	defer scope.mu.Unlock()
-	k := nestKey{l.c, l.entry}
+	k := nestKey{l.c, l.Entry}
 	nest := scope.nests[k]
 	if nest == nil {
-		nest = &scopeNest{slot: make(chan struct{}, 1)}
-		nest.slot <- struct{}{}
+		nest = &scopeNest{Slot: make(chan struct{}, 1), scope: scope}
+		nest.Slot <- struct{}{}
 		scope.nests[k] = nest
 	}
 	nest.callers++
+	want.scope, want.asks = scope, &nest.Refusals
 	return nest
 }
 
-func (scope *scope) leave(l *Lock) {
+// Leave is the end of Enter.
+func (nest *scopeNest) Leave(l *Lock) {
+	scope := nest.scope
 	scope.mu.Lock()
 	defer scope.mu.Unlock()
-	scope.nests[nestKey{l.c, l.entry}].callers--
+	nest.callers--
 	scope.forgetLocked(l)
 }
+
+// Has notes the latest hold of the scope. The caller has the slot.
+func (nest *scopeNest) Has(h *Hold) { nest.t.Store(h.t) }
 
 // released lets the scope forget a lock that it may not have any more.
 func (scope *scope) released(l *Lock) {
@@ -127,7 +134,7 @@ func (scope *scope) released(l *Lock) {
 }
 
 func (scope *scope) forgetLocked(l *Lock) {
-	k := nestKey{l.c, l.entry}
+	k := nestKey{l.c, l.Entry}
 	if nest := scope.nests[k]; nest != nil && nest.callers == 0 && scope.holdIn(nest.t.Load()) == nil {
 		delete(scope.nests, k)
 	}
@@ -140,7 +147,26 @@ func (scope *scope) holdIn(t *term) *Hold {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.liveOfLocked(scope)
+	return scope.inLocked(&t.nest)
+}
+
+// inLocked is holdIn for those who have locked t.
+func (scope *scope) inLocked(t *nest) *Hold {
+	for h := t.holds; h != nil; h = h.next {
+		if h.scope == scope {
+			return h
+		}
+	}
+	return nil
+}
+
+// turnInLocked returns the hold whose turn the live holds of the scope share.
+func (scope *scope) turnInLocked(t *nest) *Hold {
+	h := scope.inLocked(t)
+	if h != nil && h.joined != nil {
+		return h.joined
+	}
+	return h
 }
 
 var errNotNested = errors.New("the outer hold has ended")
@@ -174,14 +200,18 @@ func (l *Lock) enclosing(ctx context.Context) (*Hold, *scope, error) {
 	if err := h.unenterable(); err != nil {
 		return nil, nil, err
 	}
-	if l.wish.NonReentrant {
+	if l.Wish.NonReentrant {
 		return nil, nil, fmt.Errorf("%w: lock %q is non-reentrant and the context descends from a hold of it; use that hold, or a context that does not descend from it", ErrReentry, l.Name())
 	}
 	return h, scope, nil
 }
 
-// join adds a hold to a term of the scope. It fails with errNotNested if none of the scope's holds lives.
-func (scope *scope) join(ctx context.Context, t *term, l *Lock, want *Params) (*Hold, error) {
+// Join adds a hold to those that the scope has. It fails with errNotNested if none of them lives. The caller has the slot.
+func (nest *scopeNest) Join(ctx context.Context, l *Lock, want *Params) (*Hold, error) {
+	scope, t := nest.scope, nest.t.Load()
+	if t == nil {
+		return nil, errNotNested
+	}
 	writes, reads := false, false
 	t.mu.Lock()
 	for h := t.holds; h != nil; h = h.next {
@@ -190,10 +220,10 @@ func (scope *scope) join(ctx context.Context, t *term, l *Lock, want *Params) (*
 			writes = writes || !h.reads
 		}
 	}
-	join := l.kind.shared && reads && !l.wish.NonReentrant
+	join := l.kind.shared && reads && !l.Wish.NonReentrant
 	var first *Hold
 	if join {
-		first = t.firstOfLocked(scope)
+		first = scope.turnInLocked(&t.nest)
 		t.count++
 		t.reads++
 		first.open++
@@ -201,12 +231,12 @@ func (scope *scope) join(ctx context.Context, t *term, l *Lock, want *Params) (*
 	t.mu.Unlock()
 	switch {
 	case join:
-		h, err := t.enterShared(ctx, first, want)
+		h, err := t.enterShared(ctx, first, want, false)
 		if errors.Is(err, errRejoin) {
 			err = errNotNested
 		}
 		return h, err
-	case l.wish.NonReentrant && (reads || writes):
+	case l.Wish.NonReentrant && (reads || writes):
 		return nil, hasItAlready(l)
 	case l.kind.stops && reads && !writes:
 		return nil, writeInRead(l.Name())

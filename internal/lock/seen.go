@@ -37,6 +37,11 @@ func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
 	return seen
 }
 
+// Saw notes what the server has said of a lock that is not free, when it was asked then.
+func (p *waiter) Saw(asked time.Time, owner string, ttl time.Duration) {
+	p.seen = sawAt(asked, owner, ttl)
+}
+
 // inVain says whether the caller waits less long than the lock stays.
 func (p *waiter) inVain() bool { return !p.until.IsZero() && p.until.Before(p.free) }
 
@@ -44,9 +49,9 @@ func (p *waiter) inVain() bool { return !p.until.IsZero() && p.until.Before(p.fr
 // What they knew before it came may not be so any more: somebody may have freed the lock. Then whoever is inside the gate is
 // to ask anew. A spin lock's caller does that after its pause.
 func (e *entry) inVain(came, until time.Time) bool {
-	e.mu.Lock()
+	e.Lock()
 	free, asked := e.seen.free, e.seen.asked
-	e.mu.Unlock()
+	e.Unlock()
 	switch {
 	case until.IsZero() || !until.Before(free) || e.current() != nil:
 		return false
@@ -59,12 +64,12 @@ func (e *entry) inVain(came, until time.Time) bool {
 
 // saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
 func (e *entry) saw(now seen) {
-	e.mu.Lock()
+	e.Lock()
 	e.seen = now
 	if e.extra != nil && !now.free.IsZero() {
-		e.extra.saw(now)
+		e.extra.saw(now.asked, now.free)
 	}
-	e.mu.Unlock()
+	e.Unlock()
 	if !now.free.IsZero() {
 		e.gate.Wake()
 	}
@@ -75,7 +80,7 @@ func (e *entry) lastSeen() seen {
 	if cur := e.current(); cur != nil {
 		return seen{owner: cur.id, ttl: max(0, cur.lease.Left(time.Now()))}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	return e.seen
 }

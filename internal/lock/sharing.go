@@ -73,20 +73,22 @@ func (t *nest) heard(others int, failed error) (again bool) {
 	return again
 }
 
-// giveUpTo ends a hold that was acquired for n readers, and gives each of them a place in its term, unless that is over.
-func (h *Hold) giveUpTo(n int) (left remains, seated bool) {
+// giveUpTo ends a hold that was acquired for n readers, and gives each of them a place in its term, unless that is over. after
+// does what follows.
+func (h *Hold) giveUpTo(n int) (after func(), seated bool) {
 	t := h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != termLive {
-		return others, false
+		return func() {}, false
 	}
 	t.count += n
 	t.reads += n
 	now := time.Now()
 	t.shareLocked(now, t.home.pace(now))
 	t.removeLocked(h, holdctx.ErrReleased)
-	return t.dropLocked(true), true
+	left := t.dropLocked(true)
+	return func() { t.dropped(left) }, true
 }
 
 var errRejoin = errors.New("redlatch: the readers that are in let others join again")

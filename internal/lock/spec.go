@@ -3,7 +3,6 @@ package lock
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/request"
@@ -20,13 +19,13 @@ type Spec struct {
 
 // Compare orders locks that are acquired together.
 func Compare(a, b *Spec) int {
-	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.c.ServerName, b.c.ServerName), cmp.Compare(a.entry.name, b.entry.name))
+	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.c.ServerName, b.c.ServerName), cmp.Compare(a.Entry.Name, b.Entry.Name))
 }
 
 // Same says whether two locks of one client exclude each other, or are two sides of
 // one.
 func Same(a, b *Spec) bool {
-	return a.c == b.c && a.key == b.key && (!a.kind.part || !b.kind.part || a.values().overlaps(b.values()))
+	return a.c == b.c && a.Key == b.Key && a.Excludes(&b.Lock)
 }
 
 // Client returns the locks of the client that the lock is of.
@@ -34,15 +33,15 @@ func (lock *Spec) Client() *Locks { return lock.locks }
 
 // Enter acquires or re-enters the lock.
 func (lock *Spec) Enter(ctx context.Context, want Params) (*Hold, error) {
-	if lock.err != nil {
-		return nil, lock.err
+	if lock.Err != nil {
+		return nil, lock.Err
 	}
-	want.Wish = lock.wish
+	want.Wish = lock.Wish
 	if lock.c.Server.Closed() {
 		return nil, request.ErrClosed
 	}
 	if lock.twin != "" {
-		if err := lock.c.Twins.Use(lock.twin, lock.key); err != nil {
+		if err := lock.c.Twins.Use(lock.twin, lock.Key); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +52,7 @@ func (lock *Spec) Enter(ctx context.Context, want Params) (*Hold, error) {
 	case ctx.Err() != nil:
 		return nil, fact.Busy{Name: lock.Name(), Cause: request.ContextError(ctx)}
 	case scope != nil:
-		return lock.enterScope(ctx, scope, &want, outer)
+		return lock.enterScope(ctx, scope, want, outer)
 	case outer != nil:
 		return lock.locks.nest(ctx, &lock.Lock, outer, &want)
 	}
@@ -61,41 +60,12 @@ func (lock *Spec) Enter(ctx context.Context, want Params) (*Hold, error) {
 }
 
 // enterScope acquires or re-enters the lock for a scope.
-func (lock *Spec) enterScope(ctx context.Context, scope *scope, want *Params, outer *Hold) (*Hold, error) {
-	c := lock.locks
-	nest := scope.enter(&lock.Lock)
-	defer scope.leave(&lock.Lock)
-	p := c.newWaiter(&lock.Lock, want)
-	select {
-	case <-nest.slot:
-	default:
-		if want.Try {
-			return nil, p.giveUpError(request.ErrWaitOver)
+func (lock *Spec) enterScope(ctx context.Context, scope *scope, want Params, outer *Hold) (*Hold, error) {
+	c, l := lock.locks, &lock.Lock
+	return c.EnterScope(ctx, l, scope, &want, func() (*Hold, error) {
+		if outer != nil {
+			return c.nest(ctx, l, outer, &want)
 		}
-		over := c.unplaced.publish(p.wait(ctx))
-		how := request.Waiting{Key: p.key, Asks: &nest.refusals, Since: want.Since, Until: p.until, Stop: c.Server.Done}
-		_, err := request.Wait(ctx, c.Server, &how, nest.slot)
-		if over(); err != nil {
-			return nil, p.giveUpError(err)
-		}
-	}
-	defer func() { nest.slot <- struct{}{} }()
-	want.scope, want.asks = scope, &nest.refusals
-	if t := nest.t.Load(); t != nil {
-		h, err := scope.join(ctx, t, &lock.Lock, want)
-		if !errors.Is(err, errNotNested) {
-			return h, p.giveUpError(err)
-		}
-	}
-	var h *Hold
-	var err error
-	if outer != nil {
-		h, err = c.nest(ctx, &lock.Lock, outer, want)
-	} else {
-		h, err = lock.acquire(c, ctx, &lock.Lock, *want)
-	}
-	if err == nil {
-		nest.t.Store(h.t)
-	}
-	return h, err
+		return lock.acquire(c, ctx, l, want)
+	})
 }

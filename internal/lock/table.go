@@ -32,19 +32,19 @@ type entry struct {
 	budget  handoff.Budget   // belongs to whoever is inside the gate
 	refused request.Refusals // of whoever is inside
 
-	mu    sync.Mutex  // guards what follows
-	cur   *term       // of whoever is inside: live, or about to be
-	seen  seen        // with somebody else
-	waits *takingWait // whoever is inside, if it has to wait
-	extra extra       // those who wait beside the gate; nil: nobody
+	sync.Mutex             // guards what follows
+	cur        *term       // of whoever is inside: live, or about to be
+	seen       seen        // with somebody else
+	waits      *takingWait // whoever is inside, if it has to wait
+	extra      extra       // those who wait beside the gate; nil: nobody
 }
 
 // An extra is callers that wait for an entry's lock as one, as readers do. It is called under the
 // entry's mutex.
 type extra interface {
-	claims(list *claim.List) // tells of them
-	saw(now seen)            // sends those away who wait less long than the lock stays, which somebody else has now
-	rejoin()                 // has them look at the current term again
+	claims(list *claim.List)   // tells of them
+	saw(asked, free time.Time) // sends those away who wait less long than the lock stays, which somebody else has now
+	rejoin()                   // has them look at the current term again
 }
 
 // A table is a client's entries.
@@ -60,6 +60,17 @@ type table struct {
 	atClose     func()                              // ends what else listens
 	pool        sync.Pool                           // of entries, which come and go with every uncontended acquisition
 	tickets     sync.Pool                           // of *ticket
+}
+
+// newTable returns the entries of a client that has locks of these kinds.
+func newTable(env *env, kinds []*kind) *table {
+	c := &table{env: env, atClose: func() {}}
+	for _, k := range kinds {
+		if !slices.Contains(c.spaces, k.space) {
+			c.spaces = append(c.spaces, k.space)
+		}
+	}
+	return c
 }
 
 // A localQueue is where callers line up that will have an entry each.
@@ -93,14 +104,44 @@ func (local *localQueue) enter(ctx context.Context, p *waiter, want *Params) (in
 	return in, err
 }
 
+// EnterLocal waits until the callers before this one have their places in Redis. through lets
+// the next one in, and may be called more than once.
+func (c *table) EnterLocal(ctx context.Context, p *waiter, l *Lock, want *Params) (through func(), err error) {
+	local := c.localQueues.Get(l.Key, func() *localQueue { return &localQueue{} })
+	in, err := local.enter(ctx, p, want)
+	done := false // through is called by one goroutine only
+	through = func() {
+		if done {
+			return
+		}
+		done = true
+		if in {
+			local.gate.Exit()
+		}
+		c.localQueues.Put(l.Key, local, nil)
+	}
+	if err != nil {
+		through()
+	}
+	return through, err
+}
+
+// Occupy lets the only waiter of an entry inside, and returns the term that it is to take.
+func (c *table) Occupy(e *entry, l *Lock, want *Params) *term {
+	e.gate.TryEnter()
+	t := e.newTerm(l, want)
+	c.own.Get(e.id, func() *entry { return e })
+	return t
+}
+
 // get returns the entry for a lock; its put gives it back.
 func (c *table) get(l *Lock) *entry {
-	return c.entries.Get(l.entry, func() *entry {
+	return c.entries.Get(l.Entry, func() *entry {
 		e, ok := c.pool.Get().(*entry)
 		if !ok {
 			e = &entry{ls: c}
 		}
-		e.entryKey = l.entry
+		e.entryKey = l.Entry
 		return e
 	})
 }
@@ -117,7 +158,14 @@ func (c *table) Close() {
 // that may leave something to be settled, at most for d.
 func (c *table) Drain(d time.Duration) {
 	c.wake()
-	c.drain(d)
+	c.AwaitCallers(d)
+}
+
+// AwaitReleases ends the waiting of all callers, now that the server is stopped, and waits until all
+// holds are released, and their locks in Redis. It fails if ctx ends, or the client is closed.
+func (c *table) AwaitReleases(ctx context.Context) error {
+	c.wake()
+	return request.AwaitAll(ctx, c.Server.Over, c.entries.Idle, c.own.Idle)
 }
 
 // wake has all waiters at the gates look around, now that the client is closed. A caller that comes
@@ -147,7 +195,7 @@ func (c *table) peek(name, owner string) *term {
 // keeps says whether a hold of this client has an owner id, or has lapsed and may not have stopped.
 func (c *table) keeps(name, owner string) bool {
 	t := c.peek(name, owner)
-	return (t != nil && t.live()) || c.lapsed.has(owner)
+	return (t != nil && t.live()) || c.Lapsed(owner)
 }
 
 // known says whether a field of this client belongs to somebody here, if only to
@@ -165,7 +213,7 @@ func (c *table) find(name, owner string) (t *term, leaving bool) {
 	if e := c.own.Find(owner); e != nil {
 		candidates = append(candidates, e)
 	} else if strings.HasPrefix(owner, c.ID) {
-		candidates = c.own.Select(func(e *entry) bool { return e.name == name }) // a holder's id may have changed
+		candidates = c.own.Select(func(e *entry) bool { return e.Name == name }) // a holder's id may have changed
 	}
 	for _, space := range c.spaces {
 		if e := c.entries.Find(entryKey{name, space}); e != nil {
@@ -173,9 +221,9 @@ func (c *table) find(name, owner string) (t *term, leaving bool) {
 		}
 	}
 	for _, e := range candidates {
-		e.mu.Lock()
+		e.Lock()
 		t := e.cur
-		e.mu.Unlock()
+		e.Unlock()
 		switch {
 		case t == nil:
 			leaving = true
@@ -186,13 +234,17 @@ func (c *table) find(name, owner string) (t *term, leaving bool) {
 	return nil, leaving
 }
 
-// ofPart returns the term of values of a group that may have an owner id.
-func (c *table) ofPart(name, owner string) *term {
+// holder returns the term of this client that has an owner id of a lock, or nil.
+func (c *table) holder(name, owner string) *term {
+	if t := c.peek(name, owner); t != nil && t.lock.Key == name {
+		return t
+	}
+	// The owner may have values of a group.
 	for _, e := range c.all() {
-		e.mu.Lock()
+		e.Lock()
 		t := e.cur
-		e.mu.Unlock()
-		if t != nil && t.lock.kind.part && t.lock.key == name && t.id == owner {
+		e.Unlock()
+		if t != nil && t.lock.kind.part && t.lock.Key == name && t.id == owner {
 			return t
 		}
 	}
@@ -212,9 +264,9 @@ func (e *entry) listen(c *env, channel string) {
 
 // current returns the live term, if there is one.
 func (e *entry) current() *term {
-	e.mu.Lock()
+	e.Lock()
 	t := e.cur
-	e.mu.Unlock()
+	e.Unlock()
 	if t == nil || !t.live() {
 		return nil
 	}
@@ -228,8 +280,8 @@ func (e *entry) Held() bool { return e.current() != nil }
 // nobody here has it: a request that came late has put it there. (In a group,
 // the id of an owner of other values is nothing unusual.)
 func (c *table) reapFound(l *Lock, owner string) {
-	if wireClient(owner) != c.ID || c.known(l.key, owner) || c.lapsed.has(owner) ||
-		((l.kind.part || c.detached.may(owner)) && !c.Server.Orphans.Has(owner)) {
+	if !c.Made(owner) || c.known(l.Key, owner) || c.Lapsed(owner) ||
+		((l.kind.part || c.MayBeDetached(owner)) && !c.Server.Orphans.Has(owner)) {
 		return
 	}
 	c.Server.Go(func() { c.reap(l, owner) })

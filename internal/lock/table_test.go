@@ -13,22 +13,20 @@ import (
 // client with them.
 func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 	for name, look := range map[string]func(ls *table){
-		"the term of values of a group": func(ls *table) { ls.ofPart("orders", "owner") },
+		"the term of values of a group": func(ls *table) { ls.holder("orders", "owner") },
 		"the term of an owner":          func(ls *table) { ls.known("orders", "owner") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Locks{env: env{Options: Options{ID: "owner"}}}
-			ls := &c.table
-			ls.env = &c.env
+			ls := newTable(newEnv(Options{ID: "owner"}, nil), nil)
 			var busy []*entry
 			for _, k := range []entryKey{{"orders", ""}, {"orders", readWrite}} {
 				busy = append(busy, ls.entries.Get(k, func() *entry { return &entry{ls: ls, entryKey: k} }))
 			}
 			busy = append(busy, ls.own.Get("owner:1", func() *entry {
-				return &entry{ls: ls, entryKey: entryKey{name: "orders"}, id: "owner:1"}
+				return &entry{ls: ls, entryKey: entryKey{Name: "orders"}, id: "owner:1"}
 			}))
 			for _, e := range busy {
-				e.mu.Lock()
+				e.Lock()
 			}
 			looked := make(chan struct{})
 			go func() {
@@ -49,7 +47,7 @@ func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 				t.Fatal("nobody can take shares while it waits for an entry")
 			}
 			for _, e := range busy {
-				e.mu.Unlock()
+				e.Unlock()
 			}
 			<-looked
 		})

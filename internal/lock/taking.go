@@ -28,7 +28,7 @@ func (t *owner) taking(s *script.Script, args []string, want *Params, x *request
 		call.Keys = t.lock.taking
 	}
 	if t.fenced { // the script counts the acquisition
-		call.Keys = append(slices.Clip(call.Keys), cmp.Or(t.lock.tokens.key, tokenKey(t.lock.key)))
+		call.Keys = append(slices.Clip(call.Keys), cmp.Or(t.lock.tokens.key, tokenKey(t.lock.Key)))
 		call.Args = append(slices.Clip(call.Args), wire.Millis(cmp.Or(t.lock.tokens.endless, t.c.TokenTTL)))
 	}
 	return call

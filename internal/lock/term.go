@@ -70,7 +70,7 @@ func (c *env) newTerm(at home, id string, l *Lock, want *Params) *term {
 	}
 	t.proves = l.kind.shared
 	t.lease.Kind, t.lease.Holder, t.lease.Length = c.renewals[l.kind.renew], (*renewed)(t), t.length
-	t.lease.Group = wire.Slot(l.key)
+	t.lease.Group = wire.Slot(l.Key)
 	return t
 }
 
@@ -90,7 +90,7 @@ func (t *nest) live() bool {
 }
 
 // Node implements renew.Holder.
-func (t *owner) Node() string { return t.c.Server.Driver.Node(t.lock.key) }
+func (t *owner) Node() string { return t.c.Server.Driver.Node(t.lock.Key) }
 
 // op prepares a request about this term.
 func (t *owner) op(s *script.Script, args []string) request.Call {
@@ -183,6 +183,14 @@ func (t *term) adopt(ctx context.Context, want *Params, now time.Time) *Hold {
 	return h
 }
 
+// Suits says whether the next hold of a term, of l and wanted so, can have it as it is, without a round trip.
+func (want *Params) Suits(t *term, l *Lock, now time.Time) bool {
+	fresh := renew.Elapsed(t.lease.Confirmed(), now) <= t.length/3
+	alike := t.lock.kind == l.kind // a spin lock's release tells nobody
+	same := t.watch && !want.HasLease && want.Lease == t.length && want.Lease == t.keep
+	return fresh && alike && same && !want.Fenced && !want.Member && t.lease.Left(now) <= t.length
+}
+
 // watchLocked has the lease renewed if the watchdog keeps one of the holds.
 func (t *nest) watchLocked() {
 	var renewing time.Duration
@@ -227,7 +235,7 @@ func (t *term) finish(ctx context.Context, passable bool) error {
 }
 
 // passableLocked says whether the term may go to another goroutine of this process.
-func (t *term) passableLocked(now time.Time) bool {
+func (t *nest) passableLocked(now time.Time) bool {
 	return t.c.HandOff && t.lock.kind.yield != nil && t.state == termLive && !t.alone && !t.shared && t.lease.Left(now) > 0 && t.stays.left() == 0
 }
 
@@ -278,9 +286,10 @@ func (t *term) releasing(rest time.Duration) request.Call {
 	return call
 }
 
-// sendRelease releases the id of a term that is over.
-func (t *term) sendRelease() error {
+// sendRelease releases the id of a term that is over. since is what its request counts as sent at; zero: when it is.
+func (t *term) sendRelease(since time.Time) error {
 	call := t.releasing(0)
+	call.Since = since
 	reply, err := call.Run(context.Background())
 	return t.released(&call, t.lock.left(context.Background(), reply), err)
 }
@@ -288,7 +297,7 @@ func (t *term) sendRelease() error {
 // releaseLater is sendRelease in the background, and then calls then.
 func releaseLater(t *term, then func()) {
 	t.c.Server.Go(func() {
-		_ = t.sendRelease()
+		_ = t.sendRelease(time.Time{})
 		then()
 	})
 }

@@ -57,7 +57,7 @@ func (p *waiter) end(h *Hold, err error) (*Hold, error) {
 	if p.c.Server.Closed() {
 		// Close came while the request was in flight. Nobody works under this
 		// hold yet, so its lock need not wait for its TTL.
-		h.t.refuse()
+		h.Term().refuse()
 		return nil, request.ErrClosed
 	}
 	return h, nil
@@ -100,7 +100,7 @@ func (c *table) compete(ctx context.Context, e *entry, l *Lock, want *Params, p 
 			continue
 		}
 		ttl, owner := wire.FromMillis(facts[0].Int), facts[1].Str
-		p.seen = sawAt(call.Sent, owner, ttl)
+		p.Saw(call.Sent, owner, ttl)
 		e.saw(p.seen)
 		c.reapFound(l, owner)
 		tries++
@@ -164,7 +164,7 @@ type ahead struct {
 
 // newWaiter begins the waiting of a caller, unless that is a part of a longer one.
 func (c *table) newWaiter(l *Lock, want *Params) waiter {
-	p := waiter{c: c, key: l.key, start: time.Now(), until: want.Until, lock: l, at: want.At, inquiry: inquiry{never: want.Try || want.Hasty}, refused: want.refused}
+	p := waiter{c: c, key: l.Key, start: time.Now(), until: want.Until, lock: l, at: want.At, inquiry: inquiry{never: want.Try || want.Hasty}, refused: want.refused}
 	if want.refused != nil {
 		p.lock = nil
 	}
@@ -226,7 +226,7 @@ func (p *waiter) enter(ctx context.Context, e *entry, want *Params) (*term, erro
 	case passed == nil:
 		e.leave()
 	default:
-		passed.dropped(nobody)
+		passed.Drop()
 	}
 	return nil, p.giveUpError(err)
 }
@@ -239,13 +239,13 @@ func (p *waiter) enterCounted(ctx context.Context, e *entry, l *Lock, want *Para
 	}
 	e.retain()
 	defer e.put()
-	e.mu.Lock()
+	e.Lock()
 	e.writers++
-	e.mu.Unlock()
+	e.Unlock()
 	passed, err := p.enter(ctx, e, want)
-	e.mu.Lock()
+	e.Lock()
 	e.writers--
-	e.mu.Unlock()
+	e.Unlock()
 	if err != nil {
 		e.readmit()
 	}
@@ -261,7 +261,7 @@ func (p *waiter) noteHolder(e *entry) {
 // waiting says how a caller waits for those in e to ask the server, or to release what they have.
 func (p *waiter) waiting(e *entry, want *Params) request.Waiting {
 	how := request.Waiting{Key: p.key, Asks: &e.refused, Since: want.Since, Until: p.until, Stop: p.c.Server.Done, Held: e}
-	if e.space == queueSpace { // of several servers
+	if e.Space == queueSpace { // of several servers
 		how.Key = ""
 	}
 	return how

@@ -43,7 +43,7 @@ func All(name string, locks []*lock.Spec) (*Spec, error) {
 
 // Acquire gets all of the locks, or the majority that makes a hold.
 func (m *Spec) Acquire(ctx context.Context, want lock.Params) (*Hold, error) {
-	wish := m.locks[0].Wish() // if it has a lease, all have that
+	wish := m.locks[0].Wish // if it has a lease, all have that
 	want.Lease, want.HasLease = wish.Lease, wish.HasLease
 	want.Member, want.Since = true, time.Now()
 	q := &acquisition{m: m, want: &want, about: m.locks[0]}

@@ -40,7 +40,7 @@ func (m *Spec) newQueue() *lock.Queue {
 		if !l.Exclusive() {
 			return nil
 		}
-		names = append(names, l.Client().ID, l.Entry())
+		names = append(names, l.Client().ID, l.Entry.Name)
 	}
 	return members[0].Client().Queue(strings.Join(names, "\x00"), &m.locks[0].Lock, m.silent)
 }
@@ -49,7 +49,7 @@ func (m *Spec) newQueue() *lock.Queue {
 func (m *Spec) silent() error {
 	var errs []error
 	for _, l := range m.locks {
-		if err := l.Client().Server.NoAnswer(l.Key(), nil); err != nil {
+		if err := l.Client().Server.NoAnswer(l.Key, nil); err != nil {
 			errs = append(errs, memberError(l.Name(), err))
 		}
 	}
@@ -104,9 +104,9 @@ type answer struct {
 
 // bound is how long an attempt at a member may take.
 func (q *acquisition) bound() time.Duration {
-	lease := q.m.locks[0].Wish().Lease
+	lease := q.m.locks[0].Wish.Lease
 	for _, l := range q.m.locks[1:] {
-		lease = min(lease, l.Wish().Lease)
+		lease = min(lease, l.Wish.Lease)
 	}
 	return lease / 20
 }

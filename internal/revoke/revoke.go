@@ -212,7 +212,7 @@ func (k *Control) Release(ctx context.Context, l *lock.Spec, holders []Holder) (
 		if h.Redlatch && !wire.Kept(h.Owner) && !asked[h.Owner] { // of a lock that only stays nobody lets go
 			asked[h.Owner] = true // once for all its values of a group
 			all.Go(func() {
-				if k.ask(ctx, l.Key(), h) {
+				if k.ask(ctx, l.Key, h) {
 					revoked.Store(true)
 				}
 			})

@@ -17,7 +17,7 @@ func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
 		return redlatch.MultiLock(members...)
 	}
 	in := bridge.OpenLock(l)
-	kind, spec, had := in.Kind, *in.Spec, in.Spec.Wish()
+	kind, spec, had := in.Kind, *in.Spec, in.Spec.Wish
 	wish, err := bridge.Wish(in.Spec.Client().Server, opts)
 	if wish.Lease == 0 { // neither a Lease nor a Watchdog
 		wish.Lease, wish.HasLease = had.Lease, had.HasLease
