@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lastuser"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
@@ -92,11 +93,11 @@ func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if server.Traits.Cluster {
 		c.clock.Apart()
 	}
-	e.Locks = lock.New(lock.Options{
+	e.Locks = lock.New(term.Options{
 		Server: server, Clock: c.clock, Unseen: &c.unseen, Dropped: &c.dropped, Twins: e.Twins,
 		ID: c.id, ServerName: cfg.ServerName, Watchdog: cfg.WatchdogTimeout, MaxHold: cfg.MaxHold, SlowWait: cfg.SlowWait,
 		HandOff: !cfg.NoHandOff,
-		Agreed:  lock.Agreed{Codec: cfg.Redisson.Codec, TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
+		Agreed:  term.Agreed{Codec: cfg.Redisson.Codec, TokenTTL: cfg.TokenTTL, Allowance: args.Millis(cfg.Redisson.FairLockWaitTimeout), Skew: cfg.Redisson.MaxClockSkew},
 		Events:  c.report.locks(c.meet, c.inquire, c.appears),
 	})
 	c.endDriver = lastuser.Begin(redis)

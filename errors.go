@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
-	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -30,7 +30,7 @@ var (
 	ErrNotHeld = holdctx.ErrNotHeld
 
 	// ErrReentry: this acquisition could never succeed, because the caller already holds what it would wait for.
-	ErrReentry = lock.ErrReentry
+	ErrReentry = term.ErrReentry
 
 	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a context, an id, a lock,
 	// a Config or its driver, or because of what was set before, such as the rate of a ratelimit.Limiter. The error

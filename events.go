@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/hooks"
-	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/renew"
 	"github.com/redlatch/redlatch/internal/worker"
 )
@@ -160,8 +160,8 @@ func (r *reporter) dropped(name string, at callsite.Site) {
 
 // locks are the events of locks as these tell them; refused is told for whom callers wait, inquire that they will not wait
 // much longer, and first that the client makes its first owner id.
-func (r *reporter) locks(refused func(owner string), inquire func(key, owner string), first func()) lock.Events {
-	return lock.Events{
+func (r *reporter) locks(refused func(owner string), inquire func(key, owner string), first func()) term.Events {
+	return term.Events{
 		Lost: r.lost, ReleaseFailed: r.releaseFailed, SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped,
 		Refused: refused, Inquire: inquire, First: first,
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 )
 
 // A Lock is the name of an exclusive lock, with the words to acquire it. It is not an acquisition: it is immutable,
@@ -104,7 +105,7 @@ func (l *Lock) acquire(ctx context.Context, wait args.Patience, at callsite.Site
 		a = l.c.report.begin(ctx, hooks.Acquisition{Name: l.Name(), Kind: string(l.kind), Mode: l.spec.Mode()}, p.Try)
 		ctx = a.ctx
 	}
-	var h *lock.Hold
+	var h *term.Hold
 	var hold *Hold
 	if err == nil {
 		h, err = l.spec.Enter(ctx, p)
@@ -135,7 +136,7 @@ func (l *Lock) site() callsite.Site {
 }
 
 // params are those of a call that waits no longer than wait, for the user's code at that place.
-func params(wait args.Patience, at callsite.Site) (p lock.Params, err error) {
+func params(wait args.Patience, at callsite.Site) (p term.Params, err error) {
 	p.At = at
 	p.Until, p.Try, err = wait.End()
 	return p, err

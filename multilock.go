@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/multi"
 )
 
@@ -107,7 +108,7 @@ func checkMembers(what string, locks []*Lock) error {
 	return nil
 }
 
-func leaseOf(w lock.Wish) string {
+func leaseOf(w term.Wish) string {
 	if !w.HasLease {
 		return "no Lease"
 	}
@@ -115,7 +116,7 @@ func leaseOf(w lock.Wish) string {
 }
 
 // acquire is Lock.acquire.
-func (m *several) acquire(ctx context.Context, kind Kind, p lock.Params, bad error) (context.Context, *Hold, error) {
+func (m *several) acquire(ctx context.Context, kind Kind, p term.Params, bad error) (context.Context, *Hold, error) {
 	if m.err != nil {
 		bad = m.err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/bridge"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/hooks"
-	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/multi"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/request"
@@ -48,7 +48,7 @@ func (a *acquisition) end(how hooks.Outcome, count int, err error) {
 }
 
 // hold tells how it went with a lock.
-func (a *acquisition) hold(h *lock.Hold, err error) {
+func (a *acquisition) hold(h *term.Hold, err error) {
 	if err != nil {
 		a.end("", 0, err)
 		return
@@ -65,7 +65,7 @@ func (a *acquisition) multi(g *multi.Hold, err error) {
 		a.end("", 0, err)
 		return
 	}
-	fresh := slices.ContainsFunc(g.Holds(), func(h *lock.Hold) bool {
+	fresh := slices.ContainsFunc(g.Holds(), func(h *term.Hold) bool {
 		_, reentered, _ := h.Acquired()
 		return !reentered
 	})

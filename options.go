@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -127,7 +128,7 @@ func want[O PlainOption](l *lock.Spec, opts []O) {
 }
 
 // wishOf adds up the options of a name.
-func wishOf[O PlainOption](server *request.Server, opts []O) (w lock.Wish, err error) {
+func wishOf[O PlainOption](server *request.Server, opts []O) (w term.Wish, err error) {
 	var renewed time.Duration
 	for i, o := range opts {
 		switch o := any(o).(type) {
@@ -182,7 +183,7 @@ func wishOf[O PlainOption](server *request.Server, opts []O) (w lock.Wish, err e
 }
 
 // anyWish is wishOf for the packages beside this one.
-func anyWish(server *request.Server, opts any) (lock.Wish, error) {
+func anyWish(server *request.Server, opts any) (term.Wish, error) {
 	switch opts := opts.(type) {
 	case []PlainOption:
 		return wishOf(server, opts)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/args"
 	"github.com/redlatch/redlatch/internal/invalid"
-	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 )
 
 // WithOwner returns a context under which everything is one owner, as a thread is for Redisson: any number of
@@ -14,7 +14,7 @@ import (
 // It is for code that carries its ownership through contexts it does not get from holds. It gives up what the other
 // way of re-entering guarantees: that siblings exclude each other. When somebody asks who takes part (package admin),
 // this client may call Value on the contexts of its callers that wait, also just after such a call has returned.
-func WithOwner(ctx context.Context) context.Context { return lock.WithOwner(ctx) }
+func WithOwner(ctx context.Context) context.Context { return term.WithOwner(ctx) }
 
 // ReleaseID releases a lock by the id of a hold that was detached (Hold.Detach), or that is of another process: for one
 // work whose steps are processes of their own.

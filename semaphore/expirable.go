@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/request"
@@ -37,7 +38,7 @@ import (
 type Expirable struct {
 	engines *bridge.Engines
 	in      permit.Expirable
-	wish    lock.Wish // how each permit is wanted
+	wish    term.Wish // how each permit is wanted
 	give    int       // how many permits it is given if it has never been given any; 0: none
 	err     error     // a name, a number or an option that cannot be used
 }

@@ -11,15 +11,14 @@ import (
 // alike are the names of receivers that several types of a package share, with
 // what these have in common.
 var alike = map[string]string{
-	"internal/lock.c":    "each is a part of what a client has",
-	"internal/lock.e":    "an entry is one also if it is that of one waiter",
-	"internal/lock.t":    "each is a part of a term",
-	"internal/permit.q":  "both are the queue of a semaphore",
-	"internal/permit.qs": "both are a client's queues",
-	"internal/permit.s":  "both are a semaphore",
-	"redlatchrueidis.c":  "each is a connection, or makes one",
-	"redlatchvalkey.c":   "each is a connection, or makes one",
-	"semaphore.s":        "both are a semaphore",
+	"internal/lock/term.c": "each is a part of what a client has",
+	"internal/lock/term.t": "each is a part of a term",
+	"internal/permit.q":    "both are the queue of a semaphore",
+	"internal/permit.qs":   "both are a client's queues",
+	"internal/permit.s":    "both are a semaphore",
+	"redlatchrueidis.c":    "each is a connection, or makes one",
+	"redlatchvalkey.c":     "each is a connection, or makes one",
+	"semaphore.s":          "both are a semaphore",
 }
 
 // Whoever has read what a name stands for in one file of a package need not ask

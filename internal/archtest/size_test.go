@@ -92,7 +92,7 @@ func oversizes(t *testing.T) map[string]int {
 	return got
 }
 
-// A part is a declaration of a file, with its name: "internal/lock.term",
+// A part is a declaration of a file, with its name: "internal/lock/term.Term",
 // ".Client.Close".
 type part struct {
 	name string

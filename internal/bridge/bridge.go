@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/hooks"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/permit"
 	"github.com/redlatch/redlatch/internal/poll"
@@ -155,7 +156,7 @@ type Root struct {
 	// NewHold returns the *redlatch.Hold of what an engine holds.
 	NewHold func(in any) any
 	// Wish adds up a name's options.
-	Wish func(server *request.Server, opts any) (lock.Wish, error)
+	Wish func(server *request.Server, opts any) (term.Wish, error)
 }
 
 var root Root
@@ -182,4 +183,4 @@ func NewLock(client any, kind string, spec lock.Spec, opts any) any {
 func NewHold(in any) any { return root.NewHold(in) }
 
 // Wish is Root.Wish.
-func Wish(server *request.Server, opts any) (lock.Wish, error) { return root.Wish(server, opts) }
+func Wish(server *request.Server, opts any) (term.Wish, error) { return root.Wish(server, opts) }

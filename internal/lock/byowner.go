@@ -19,7 +19,7 @@ func (lock *Spec) ReleaseOwner(ctx context.Context, owner string) error {
 	if err := lock.byOwner(owner); err != nil {
 		return err
 	}
-	return lock.releaseOwner(ctx, owner)
+	return lock.ReleaseAs(ctx, owner)
 }
 
 // ExtendOwner raises the lease of the lock to d if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
@@ -30,20 +30,20 @@ func (lock *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration
 	if wire.Kept(owner) { // nobody is
 		return lock.NotHeldBy(owner)
 	}
-	return lock.extendOwner(ctx, owner, d)
+	return lock.ExtendAs(ctx, owner, d)
 }
 
 // byOwner says what is wrong with a request that names that owner.
 func (lock *Spec) byOwner(owner string) error {
 	switch client, _ := wire.ClientOf(owner); {
-	case lock.kind.renew != lua.LockRenew:
+	case lock.Kind.Renew != lua.LockRenew:
 		return errNotByOwner
 	case client == "":
 		return invalid.Errorf("redlatch: %s is not an owner of redlatch's, which is a client's UUID, a colon and a number", wire.Quote(owner))
-	case client == lock.c.ID && wire.Kept(owner): // which any client releases
-	case client == lock.c.ID && lock.c.Released(owner):
+	case client == lock.Env.ID && wire.Kept(owner): // which any client releases
+	case client == lock.Env.ID && lock.Env.Released(owner):
 		return lock.NotHeldBy(owner)
-	case client == lock.c.ID && lock.locks.keeps(lock.Key, owner):
+	case client == lock.Env.ID && lock.locks.Keeps(lock.Key, owner):
 		return invalid.Errorf("redlatch: %s is an owner of this very client, and was not detached; use its Hold", owner)
 	}
 	return nil

@@ -27,15 +27,19 @@
 // again. An id that a late request may still create is an orphan, and is released again
 // and again (internal/request).
 //
-// Readers of a process share one term (readers.go); callers of a fair lock have an
-// entry each, and a queue in Redis (fair.go); several locks of one client can be
-// taken with one request (together.go).
+// Readers of a process share one term; callers of a fair lock have an entry each, and
+// a queue in Redis; several locks of one client can be taken with one request.
 //
-// # Its rooms
+// # Its packages
 //
-// Its files stand in five rooms, and names are used in one direction only: lock, which has the kinds of locks and the
-// ways to one; readers and fair, for those who wait together, or each for himself; wait, which has entries, gates and
-// what passes on; and term, which knows of nobody who waits for the lock, but what its home says (home.go). internal/archtest has the list.
+// Five packages know each other in one direction:
+//
+//	lock ──► readers, fair ──► wait ──► term
+//
+// This one has the kinds of locks and the ways to a lock. Packages readers and fair are
+// for callers that wait together, or each in a queue. Package wait has entries, gates
+// and what passes on. Package term has what is held, and knows nobody who waits. Begin
+// to read with Spec.Enter, then with Table.Alone of package wait.
 //
 // # What it does not know
 //

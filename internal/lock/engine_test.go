@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/puppet"
 	"github.com/redlatch/redlatch/internal/renew"
@@ -41,11 +42,11 @@ func world(t *testing.T, f func(t *testing.T, c *Locks, p *puppet.Puppet)) {
 		var dropped holdctx.Dropped
 		clock := renew.NewClock(s.Go, dropped.GiveUp)
 		s.Answered = clock.Answered
-		c := New(Options{
+		c := New(term.Options{
 			Server: s, Clock: clock, Unseen: &handoff.UnseenPauses{Server: s}, Dropped: &dropped, Twins: &nameclash.Names{},
 			ID: self, Watchdog: watchdog, SlowWait: time.Second, HandOff: true,
-			Agreed: Agreed{Codec: "StringCodec"},
-			Events: Events{
+			Agreed: term.Agreed{Codec: "StringCodec"},
+			Events: term.Events{
 				Lost: func(claim.Loss) {}, ReleaseFailed: func(_, owner string, err error) { t.Errorf("%s: %v", owner, err) },
 				SlowWait: func(string, time.Duration, callsite.Site, callsite.Site) {}, Requeued: func(string, string, time.Duration) {},
 				Dropped: func(string, callsite.Site) {}, Refused: func(string) {}, Inquire: func(string, string) {}, First: func() {},
@@ -94,7 +95,7 @@ func each(t *testing.T, f func(t *testing.T, lock *Spec, p *puppet.Puppet)) {
 	}
 }
 
-func acquire(ctx context.Context, t *testing.T, lock *Spec, want Params) *Hold {
+func acquire(ctx context.Context, t *testing.T, lock *Spec, want term.Params) *term.Hold {
 	t.Helper()
 	h, err := lock.Enter(ctx, want)
 	if err != nil {
@@ -104,7 +105,7 @@ func acquire(ctx context.Context, t *testing.T, lock *Spec, want Params) *Hold {
 }
 
 // enter is acquire for goroutines other than the test's: on failure it says so, and returns nil, which release skips.
-func enter(ctx context.Context, t *testing.T, lock *Spec, want Params) *Hold {
+func enter(ctx context.Context, t *testing.T, lock *Spec, want term.Params) *term.Hold {
 	t.Helper()
 	h, err := lock.Enter(ctx, want)
 	if err != nil {
@@ -114,7 +115,7 @@ func enter(ctx context.Context, t *testing.T, lock *Spec, want Params) *Hold {
 	return h
 }
 
-func release(t *testing.T, holds ...*Hold) {
+func release(t *testing.T, holds ...*term.Hold) {
 	t.Helper()
 	for _, h := range holds {
 		if h == nil { // enter has failed
@@ -126,12 +127,12 @@ func release(t *testing.T, holds ...*Hold) {
 	}
 }
 
-func under(h *Hold) context.Context { return holdctx.New(h.End(), h, nil) }
+func under(h *term.Hold) context.Context { return holdctx.New(h.End(), h, nil) }
 
 func TestANestIsOneOwnerAndItsLastReleaseFreesTheLock(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
-		h := acquire(t.Context(), t, lock, Params{})
-		inner := acquire(under(h), t, lock, Params{})
+		h := acquire(t.Context(), t, lock, term.Params{})
+		inner := acquire(under(h), t, lock, term.Params{})
 		if _, reentered, _ := inner.Acquired(); !reentered || inner.ID() != h.ID() {
 			t.Errorf("%s nests as %s in %s", lock.Name(), inner.ID(), h.ID())
 		}
@@ -155,10 +156,10 @@ func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 		var inside, most, had atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 24 {
-			want := []Params{{}, {}, {Until: time.Now().Add(time.Hour)}, {Member: true}}[i%4]
+			want := []term.Params{{}, {}, {Until: time.Now().Add(time.Hour)}, {Member: true}}[i%4]
 			each := *lock
 			if i%3 == 2 { // not passed on as it is
-				each.Want(Wish{Lease: time.Minute, HasLease: true}, nil)
+				each.Want(term.Wish{Lease: time.Minute, HasLease: true}, nil)
 			}
 			wg.Go(func() {
 				h := enter(t.Context(), t, &each, want)
@@ -187,11 +188,11 @@ func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
 		p.Give("x", puppet.Stranger)
 		start := time.Now()
 		var busy fact.Busy
-		if _, err := lock.Enter(t.Context(), Params{Try: true}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger || time.Since(start) > time.Second {
+		if _, err := lock.Enter(t.Context(), term.Params{Try: true}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger || time.Since(start) > time.Second {
 			t.Errorf("a try after %v: %v, %+v", time.Since(start), err, busy)
 		}
 		start = time.Now()
-		if _, err := lock.Enter(t.Context(), Params{Until: start.Add(5 * time.Second)}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger {
+		if _, err := lock.Enter(t.Context(), term.Params{Until: start.Add(5 * time.Second)}); !errors.As(err, &busy) || busy.Owner != puppet.Stranger {
 			t.Errorf("a wait: %v, %+v", err, busy)
 		}
 		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {
@@ -199,11 +200,11 @@ func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(3*time.Second, func() { cancel(errors.New("enough")) })
-		if _, err := lock.Enter(ctx, Params{}); !errors.As(err, &busy) || !errors.Is(err, context.Canceled) || busy.Owner != puppet.Stranger {
+		if _, err := lock.Enter(ctx, term.Params{}); !errors.As(err, &busy) || !errors.Is(err, context.Canceled) || busy.Owner != puppet.Stranger {
 			t.Errorf("the end of a context: %v, %+v", err, busy)
 		}
 		time.AfterFunc(7*time.Second, func() { p.Give("x") })
-		release(t, acquire(t.Context(), t, lock, Params{}))
+		release(t, acquire(t.Context(), t, lock, term.Params{}))
 	})
 }
 
@@ -211,8 +212,8 @@ func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
 // said that they have stopped.
 func TestALossEndsTheWholeNestInTime(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
-		h := acquire(t.Context(), t, lock, Params{})
-		inner := acquire(under(h), t, lock, Params{})
+		h := acquire(t.Context(), t, lock, term.Params{})
+		inner := acquire(under(h), t, lock, term.Params{})
 		lost := make(chan time.Time, 1)
 		context.AfterFunc(h.End(), func() { lost <- time.Now() })
 		time.Sleep(2 * watchdog) // renewed meanwhile
@@ -224,7 +225,7 @@ func TestALossEndsTheWholeNestInTime(t *testing.T) {
 		if took := (<-lost).Sub(silent); took <= 0 || took > watchdog {
 			t.Errorf("lost after %v", took)
 		}
-		for _, h := range []*Hold{inner, h} {
+		for _, h := range []*term.Hold{inner, h} {
 			if !errors.Is(context.Cause(h.End()), holdctx.ErrLost) || !errors.Is(h.Err(), holdctx.ErrLost) || !h.Expires().IsZero() {
 				t.Errorf("%v, %v", context.Cause(h.End()), h.Err())
 			}
@@ -237,7 +238,7 @@ func TestALossEndsTheWholeNestInTime(t *testing.T) {
 		if got := p.Owners("x"); len(got) != 0 {
 			t.Errorf("%v have the lock although all its holders have stopped", got)
 		}
-		release(t, acquire(t.Context(), t, lock, Params{}))
+		release(t, acquire(t.Context(), t, lock, term.Params{}))
 	})
 }
 
@@ -245,7 +246,7 @@ func TestALossEndsTheWholeNestInTime(t *testing.T) {
 // hold, and no request of it takes the lock from the stranger.
 func TestAHoldEndsWhenAStrangerHasTheLock(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
-		h := acquire(t.Context(), t, lock, Params{})
+		h := acquire(t.Context(), t, lock, term.Params{})
 		lost := make(chan time.Time, 1)
 		context.AfterFunc(h.End(), func() { lost <- time.Now() })
 		time.Sleep(watchdog) // renewed meanwhile
@@ -273,13 +274,13 @@ func TestAHoldEndsWhenAStrangerHasTheLock(t *testing.T) {
 			t.Errorf("%v have the lock that a stranger has", got)
 		}
 		p.Give("x")
-		release(t, acquire(t.Context(), t, lock, Params{}))
+		release(t, acquire(t.Context(), t, lock, term.Params{}))
 	})
 }
 
 func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
-		h := acquire(t.Context(), t, lock, Params{})
+		h := acquire(t.Context(), t, lock, term.Params{})
 		c := lock.Client()
 		if has, _ := c.Has("x", h.ID()); !has || c.Revoke("x", puppet.Stranger) || !c.Revoke("x", h.ID()) {
 			t.Error("the client does not know its hold")
@@ -287,7 +288,7 @@ func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
 		if !errors.Is(h.Err(), holdctx.ErrLost) || h.End().Err() == nil {
 			t.Errorf("a revoked hold: %v", h.Err())
 		}
-		next := acquire(t.Context(), t, lock, Params{})
+		next := acquire(t.Context(), t, lock, term.Params{})
 		if next.ID() == h.ID() {
 			t.Error("the next caller has the id of the revoked hold")
 		}
@@ -297,11 +298,11 @@ func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
 
 func TestCallersOfAScopeAreOneOwner(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
-		ctx := WithOwner(t.Context())
+		ctx := term.WithOwner(t.Context())
 		var wg sync.WaitGroup
-		holds := make([]*Hold, 3)
+		holds := make([]*term.Hold, 3)
 		for i := range holds {
-			wg.Go(func() { holds[i] = enter(ctx, t, lock, Params{}) })
+			wg.Go(func() { holds[i] = enter(ctx, t, lock, term.Params{}) })
 		}
 		wg.Wait()
 		if t.Failed() {
@@ -319,20 +320,15 @@ func TestCallersOfAScopeAreOneOwner(t *testing.T) {
 		}
 		release(t, holds...)
 		release(t, <-other)
-		if n := len(scopeOf(ctx).nests); n != 0 {
-			t.Errorf("the scope remembers %d locks that it has not", n)
-		}
 	})
 }
 
-func scopeOf(ctx context.Context) *scope { return ctx.Value(scopeKey{}).(*scope) } //nolint:forcetypeassert // WithOwner's
-
 // acquireLater waits for a lock beside the caller.
-func acquireLater(t *testing.T, lock *Spec) <-chan *Hold {
+func acquireLater(t *testing.T, lock *Spec) <-chan *term.Hold {
 	t.Helper()
-	had := make(chan *Hold, 1)
+	had := make(chan *term.Hold, 1)
 	go func() {
-		h, err := lock.Enter(t.Context(), Params{})
+		h, err := lock.Enter(t.Context(), term.Params{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -346,15 +342,15 @@ func acquireLater(t *testing.T, lock *Spec) <-chan *Hold {
 func TestReadersLetAWriterThrough(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
 		write, read := c.Write("x"), c.Read("x")
-		w := acquire(t.Context(), t, &write, Params{})
-		r := acquire(under(w), t, &read, Params{})
+		w := acquire(t.Context(), t, &write, term.Params{})
+		r := acquire(under(w), t, &read, term.Params{})
 		release(t, w)
 		synctest.Wait()
-		joined := acquire(t.Context(), t, &read, Params{})
+		joined := acquire(t.Context(), t, &read, term.Params{})
 		if joined.ID() != r.ID() {
 			t.Errorf("a reader is %s beside %s", joined.ID(), r.ID())
 		}
-		if _, err := write.Enter(under(joined), Params{}); !errors.Is(err, ErrReentry) {
+		if _, err := write.Enter(under(joined), term.Params{}); !errors.Is(err, term.ErrReentry) {
 			t.Errorf("to write within a read: %v", err)
 		}
 		next := acquireLater(t, &write)
@@ -370,7 +366,7 @@ func TestReadersLetAWriterThrough(t *testing.T) {
 						return
 					default:
 					}
-					h := enter(t.Context(), t, &read, Params{})
+					h := enter(t.Context(), t, &read, term.Params{})
 					if h == nil {
 						return
 					}
@@ -395,9 +391,9 @@ func TestClaimsTellWhoHoldsAndWhoWaits(t *testing.T) {
 		if !lock.Exclusive() {
 			p.Give("x", puppet.Stranger)
 		}
-		var h *Hold
+		var h *term.Hold
 		if lock.Exclusive() {
-			h = acquire(t.Context(), t, lock, Params{})
+			h = acquire(t.Context(), t, lock, term.Params{})
 			if err := h.SetNote("works"); err != nil {
 				t.Error(err)
 			}
@@ -431,14 +427,14 @@ func TestJointLocksAreTakenAllOrNone(t *testing.T) {
 		if len(locks) != 2 {
 			t.Fatal("two plain locks of one client cannot be joined")
 		}
-		holds, _, err := Together(t.Context(), locks, &Params{Member: true})
+		holds, _, err := Together(t.Context(), locks, &term.Params{Member: true})
 		if err != nil || len(holds) != 2 || len(p.Owners("x")) != 1 || len(p.Owners("y")) != 1 {
 			t.Fatalf("%d holds: %v", len(holds), err)
 		}
-		Begin(holds...)
+		term.Begin(holds...)
 		release(t, holds...)
 		p.Give("y", puppet.Stranger)
-		holds, missing, err := Together(t.Context(), locks, &Params{Member: true})
+		holds, missing, err := Together(t.Context(), locks, &term.Params{Member: true})
 		var busy fact.Busy
 		if len(holds) != 0 || missing != &y || !errors.As(err, &busy) || busy.Owner != puppet.Stranger || len(p.Owners("x")) != 0 {
 			t.Errorf("%d holds, %v is missing: %v", len(holds), missing, err)
@@ -450,14 +446,14 @@ func TestJointLocksAreTakenAllOrNone(t *testing.T) {
 func TestALockStaysForItsTime(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
 		lock := c.Plain("x")
-		lock.Want(Wish{AtLeast: time.Minute}, nil)
-		release(t, acquire(t.Context(), t, &lock, Params{}))
+		lock.Want(term.Wish{AtLeast: time.Minute}, nil)
+		release(t, acquire(t.Context(), t, &lock, term.Params{}))
 		if got := p.Owners("x"); len(got) != 1 || !wire.Kept(got[0]) {
 			t.Fatalf("%v have a lock that is to stay", got)
 		}
 		start := time.Now()
 		var busy fact.Busy
-		if _, err := lock.Enter(t.Context(), Params{Until: start.Add(10 * time.Second)}); !errors.As(err, &busy) || busy.After <= 0 || time.Since(start) > time.Second {
+		if _, err := lock.Enter(t.Context(), term.Params{Until: start.Add(10 * time.Second)}); !errors.As(err, &busy) || busy.After <= 0 || time.Since(start) > time.Second {
 			t.Errorf("after %v: %v, %+v", time.Since(start), err, busy)
 		}
 		p.Give("x")
@@ -468,7 +464,7 @@ func TestALockStaysForItsTime(t *testing.T) {
 func TestADetachedHoldIsReleasedByItsID(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
 		lock := c.Plain("x")
-		h := acquire(t.Context(), t, &lock, Params{})
+		h := acquire(t.Context(), t, &lock, term.Params{})
 		if err := lock.ReleaseOwner(t.Context(), h.ID()); err == nil {
 			t.Error("a hold of this client was released by its id")
 		}
@@ -484,7 +480,7 @@ func TestADetachedHoldIsReleasedByItsID(t *testing.T) {
 		if err := lock.ReleaseOwner(t.Context(), h.ID()); err != nil || len(p.Owners("x")) != 0 {
 			t.Errorf("%v; %v have the lock", err, p.Owners("x"))
 		}
-		release(t, acquire(t.Context(), t, &lock, Params{}))
+		release(t, acquire(t.Context(), t, &lock, term.Params{}))
 	})
 }
 
@@ -492,20 +488,20 @@ func TestCallersOfAQueueAreLetInOneByOne(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, _ *puppet.Puppet) {
 		lock := c.Plain("x")
 		queue := c.Queue("x and y", &lock.Lock, func() error { return nil })
-		first, waited, err := queue.Enter(t.Context(), &Params{})
+		first, waited, err := queue.Enter(t.Context(), &term.Params{})
 		if err != nil || waited {
 			t.Fatal(waited, err)
 		}
-		h := acquire(t.Context(), t, &lock, Params{})
+		h := acquire(t.Context(), t, &lock, term.Params{})
 		first.Show(h)
 		var busy fact.Busy
-		if _, _, err := queue.Enter(t.Context(), &Params{Until: time.Now().Add(time.Second)}); !errors.As(err, &busy) || busy.Owner != h.ID() {
+		if _, _, err := queue.Enter(t.Context(), &term.Params{Until: time.Now().Add(time.Second)}); !errors.As(err, &busy) || busy.Owner != h.ID() {
 			t.Errorf("behind a holder: %v, %+v", err, busy)
 		}
 		in := make(chan struct{})
 		go func() {
 			defer close(in)
-			second, waited, err := queue.Enter(t.Context(), &Params{})
+			second, waited, err := queue.Enter(t.Context(), &term.Params{})
 			if err != nil || !waited {
 				t.Error(waited, err)
 				return

@@ -8,101 +8,107 @@ import (
 
 	"github.com/redlatch/redlatch/internal/claim"
 	"github.com/redlatch/redlatch/internal/invalid"
+	"github.com/redlatch/redlatch/internal/lock/fair"
+	"github.com/redlatch/redlatch/internal/lock/readers"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/lua"
 	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
+// readWrite is the space of both sides of a read-write lock.
+const readWrite = "read-write"
+
 // plain is Redisson's RLock.
-var plain = &kind{
-	scripts: plainScripts,
-	what:    claim.Lock,
-	numbers: true,
+var plain = &term.Kind{
+	Scripts: plainScripts,
+	What:    claim.Lock,
+	Numbers: true,
 }
 
 // spinning is Redisson's getSpinLock: plain, but nobody is told of a release.
-var spinning = &kind{
-	scripts: plainScripts,
-	what:    claim.Lock,
-	pause:   spinPause,
+var spinning = &term.Kind{
+	Scripts: plainScripts,
+	What:    claim.Lock,
+	Pause:   spinPause,
 }
 
-var plainScripts = scripts{
-	take:     lua.LockTake,
-	release:  lua.LockRelease,
-	keep:     lua.LockKeep,
-	yield:    lua.LockYield,
-	transfer: lua.LockTransfer,
-	renew:    lua.LockRenew,
-	force:    lua.LockForce,
-	joint:    lua.MultiLockTake,
+var plainScripts = term.Scripts{
+	Take:     lua.LockTake,
+	Release:  lua.LockRelease,
+	Keep:     lua.LockKeep,
+	Yield:    lua.LockYield,
+	Transfer: lua.LockTransfer,
+	Renew:    lua.LockRenew,
+	Force:    lua.LockForce,
+	Joint:    lua.MultiLockTake,
 }
 
-// fair is Redisson's RFairLock. What concerns the holder alone is as for a plain lock.
-var fair = &kind{
-	scripts: scripts{
-		take:    lua.FairLockTake,
-		release: lua.FairLockRelease,
-		renew:   lua.LockRenew,
-		force:   lua.FairLockForce,
+// queueing is Redisson's RFairLock. What concerns the holder alone is as for a plain lock.
+var queueing = &term.Kind{
+	Scripts: term.Scripts{
+		Take:    lua.FairLockTake,
+		Release: lua.FairLockRelease,
+		Renew:   lua.LockRenew,
+		Force:   lua.FairLockForce,
 	},
-	what:        claim.Fair,
-	releaseArgs: fairReleaseArgs,
-	forcing:     fairForcing,
-	queues:      true,
-	gathers:     true,
+	What:        claim.Fair,
+	ReleaseArgs: fair.ReleaseArgs,
+	Forcing:     fair.Forcing,
+	Queues:      true,
+	Gathers:     true,
 }
 
 // reading is Redisson's RReadWriteLock.readLock(). It does not pass between
 // goroutines: they share it.
-var reading = &kind{
-	scripts: scripts{
-		take:    lua.ReadWriteReadTake,
-		release: lua.ReadWriteRelease,
-		renew:   lua.ReadWriteRenew,
-		force:   lua.ReadWriteReadForce,
+var reading = &term.Kind{
+	Scripts: term.Scripts{
+		Take:    lua.ReadWriteReadTake,
+		Release: lua.ReadWriteRelease,
+		Renew:   lua.ReadWriteRenew,
+		Force:   lua.ReadWriteReadForce,
 	},
-	what:   claim.ReadWrite,
-	space:  readWrite,
-	mode:   modeRead,
-	under:  modeWrite,
-	shared: true,
+	What:   claim.ReadWrite,
+	Space:  readWrite,
+	Mode:   wire.ModeRead,
+	Under:  wire.ModeWrite,
+	Shared: true,
 }
 
 // writing is Redisson's RReadWriteLock.writeLock().
-var writing = &kind{
-	scripts: scripts{
-		take:     lua.ReadWriteWriteTake,
-		release:  lua.ReadWriteRelease,
-		yield:    lua.ReadWriteWriteYield,
-		transfer: lua.ReadWriteWriteTransfer,
-		renew:    lua.ReadWriteRenew,
-		force:    lua.ReadWriteWriteForce,
+var writing = &term.Kind{
+	Scripts: term.Scripts{
+		Take:     lua.ReadWriteWriteTake,
+		Release:  lua.ReadWriteRelease,
+		Yield:    lua.ReadWriteWriteYield,
+		Transfer: lua.ReadWriteWriteTransfer,
+		Renew:    lua.ReadWriteRenew,
+		Force:    lua.ReadWriteWriteForce,
 	},
-	what:  claim.ReadWrite,
-	space: readWrite,
-	mode:  modeWrite,
-	stops: true,
+	What:  claim.ReadWrite,
+	Space: readWrite,
+	Mode:  wire.ModeWrite,
+	Stops: true,
 }
 
 // group is Redisson's getMultiLock(group, values).
-var group = &kind{
-	scripts: scripts{
-		take:    lua.GroupLockTake,
-		release: lua.GroupLockRelease,
-		renew:   lua.GroupLockRenew,
-		force:   lua.GroupLockForce,
+var group = &term.Kind{
+	Scripts: term.Scripts{
+		Take:    lua.GroupLockTake,
+		Release: lua.GroupLockRelease,
+		Renew:   lua.GroupLockRenew,
+		Force:   lua.GroupLockForce,
 	},
-	what: claim.Group,
-	part: true,
+	What: claim.Group,
+	Part: true,
 }
 
 // kinds are all of them.
-var kinds = []*kind{plain, spinning, fair, reading, writing, group}
+var kinds = []*term.Kind{plain, spinning, queueing, reading, writing, group}
 
 // Plain returns the reentrant lock that has this name in Redis.
 func (c *Locks) Plain(key string) Spec {
-	return Spec{locks: c, acquire: (*Locks).acquireAlone, Lock: newLock(c.env, plain, key, wire.Prefix(wire.LockChannel, key))}
+	return Spec{locks: c, acquire: (*Locks).Alone, Lock: term.NewLock(c.Env, plain, key, wire.Prefix(wire.LockChannel, key))}
 }
 
 // Numbered returns the reentrant lock that has this name in Redis of which every acquisition has a token. The counter has no
@@ -110,7 +116,7 @@ func (c *Locks) Plain(key string) Spec {
 // server's clock, as one with a TTL does.
 func (c *Locks) Numbered(key string) Spec {
 	lock := c.Plain(key)
-	lock.Want(Wish{Fenced: true}, nil)
+	lock.Want(term.Wish{Fenced: true}, nil)
 	lock.KeepTokens()
 	return lock
 }
@@ -119,19 +125,19 @@ func (c *Locks) Numbered(key string) Spec {
 // asked for it.
 func (c *Locks) Fair(key string) Spec {
 	lock := c.Plain(key)
-	lock.kind, lock.twin = fair, nameclash.Queues
-	lock.acquire = func(c *Locks, ctx context.Context, l *Lock, want Params) (*Hold, error) {
-		return c.queuers.acquireFair(ctx, l, want)
+	lock.Kind, lock.Twin = queueing, nameclash.Queues
+	lock.acquire = func(c *Locks, ctx context.Context, l *term.Lock, want term.Params) (*term.Hold, error) {
+		return c.queuers.Acquire(ctx, l, want)
 	}
-	lock.keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
+	lock.Keys = []string{key, wire.Prefix(wire.LockQueue, key), wire.Prefix(wire.LockTimeout, key), wire.Prefix(wire.LockAlive, key)}
 	return lock
 }
 
 // Read returns the read-write lock that has this name in Redis, to read.
 func (c *Locks) Read(key string) Spec {
 	lock := c.sideOf(key, reading)
-	lock.acquire = func(c *Locks, ctx context.Context, l *Lock, want Params) (*Hold, error) {
-		return acquireRead(ctx, c.table, l, want)
+	lock.acquire = func(c *Locks, ctx context.Context, l *term.Lock, want term.Params) (*term.Hold, error) {
+		return readers.Acquire(ctx, c.Table, l, want)
 	}
 	return lock
 }
@@ -142,34 +148,34 @@ func (c *Locks) Write(key string) Spec { return c.sideOf(key, writing) }
 // PreferWriters returns the same side of the lock with precedence for writers.
 func (lock *Spec) PreferWriters() Spec {
 	preferring := *lock
-	preferring.writers, preferring.twin = wire.Prefix(wire.RWWriters, lock.Key), nameclash.Writers
-	if lock.kind.shared {
-		preferring.taking = []string{lock.Key, preferring.writers}
+	preferring.Writers, preferring.Twin = wire.Prefix(wire.RWWriters, lock.Key), nameclash.Writers
+	if lock.Kind.Shared {
+		preferring.Taking = []string{lock.Key, preferring.Writers}
 	}
 	return preferring
 }
 
-func (c *Locks) sideOf(key string, k *kind) Spec {
+func (c *Locks) sideOf(key string, k *term.Kind) Spec {
 	lock := c.Plain(key)
-	lock.kind, lock.Entry.Space, lock.channel = k, k.space, wire.Prefix(wire.RWChannel, key)
+	lock.Kind, lock.Entry.Space, lock.Channel = k, k.Space, wire.Prefix(wire.RWChannel, key)
 	return lock
 }
 
 // Group returns the lock of some values of a group.
 func (c *Locks) Group(key string, names []string) Spec {
 	lock := c.Plain(key)
-	vs := newValues(names)
+	vs := term.NewValues(names)
 	switch {
 	case lock.Err != nil:
 	case !wire.PlainCodec(c.Codec):
 		lock.Err = invalid.Errorf("redlatch: group %q: Redisson clients with the codec %q have other names for its values, and would not exclude this lock; give them StringCodec, and say so under codec in Redisson's file (codec: !<org.redisson.client.codec.StringCodec> {}), or in Config.Redisson.Codec; do that, too, if no Redisson client uses the group", lock.Name(), c.Codec)
-	case len(vs.fields) == 0:
+	case len(vs.Fields) == 0:
 		lock.Err = invalid.Errorf("redlatch: group %q has no values; a group lock needs at least one", lock.Name())
 	}
-	lock.more = slices.Concat([]string{strconv.Itoa(len(vs.fields))}, vs.fields, []string{wire.Millis(c.Skew)})
+	lock.More = slices.Concat([]string{strconv.Itoa(len(vs.Fields))}, vs.Fields, []string{wire.Millis(c.Skew)})
 	// Callers that want the same values line up with each other. Those that want
 	// others are kept apart by Redis, so no gate ever waits for another.
-	lock.Entry.Name = key + "\x00" + strings.Join(vs.fields, "\x00")
-	lock.kind, lock.own = group, vs
+	lock.Entry.Name = key + "\x00" + strings.Join(vs.Fields, "\x00")
+	lock.Kind, lock.Own = group, vs
 	return lock
 }

@@ -1,6 +1,10 @@
 package lock
 
-import "time"
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/internal/lock/term"
+)
 
 // shortestBackoff is the shortest pause between two tries, whatever a backoff says.
 const shortestBackoff = time.Millisecond
@@ -11,20 +15,20 @@ type backoff func(tries int) time.Duration
 // Spin returns the lock that has this name in Redis for which callers try again and again.
 func (c *Locks) Spin(key string, pause func(tries int) time.Duration) Spec {
 	lock := c.Plain(key)
-	lock.kind, lock.channel, lock.own = spinning, "", backoff(pause)
+	lock.Kind, lock.Channel, lock.Own = spinning, "", backoff(pause)
 	return lock
 }
 
 // spinPause asks the backoff how long to pause. It is the user's: if it panics, the
 // others of this process go on without the caller.
-func spinPause(t *term, tries int) time.Duration {
+func spinPause(t *term.Term, tries int) time.Duration {
 	answered := false
 	defer func() {
 		if !answered {
-			t.withdraw()
+			t.Withdraw()
 		}
 	}()
-	pause := t.lock.own.(backoff)(tries) //nolint:forcetypeassert // Spin has set it
+	pause := t.Lock.Own.(backoff)(tries) //nolint:forcetypeassert // Spin has set it
 	answered = true
 	return max(pause, shortestBackoff)
 }

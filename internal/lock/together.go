@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/request"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -17,9 +18,9 @@ func Joint(ctx context.Context, order []*Spec) []*Spec {
 	var locks []*Spec
 	for _, lock := range order {
 		switch {
-		case lock.c != first.c, lock.kind.joint == nil, lock.kind.joint != first.kind.joint, lock.Wish.Lease != first.Wish.Lease, lock.Wish.Fenced, lock.Within(ctx):
+		case lock.Env != first.Env, lock.Kind.Joint == nil, lock.Kind.Joint != first.Kind.Joint, lock.Wish.Lease != first.Wish.Lease, lock.Wish.Fenced, lock.Within(ctx):
 			continue
-		case request.SlotsCount(lock.c.Server) && wire.Slot(lock.Key) != wire.Slot(first.Key):
+		case request.SlotsCount(lock.Env.Server) && wire.Slot(lock.Key) != wire.Slot(first.Key):
 			continue
 		}
 		locks = append(locks, lock)
@@ -33,8 +34,8 @@ func Joint(ctx context.Context, order []*Spec) []*Spec {
 // Together takes joint locks, if all are free. It returns their holds, or which one is not free,
 // with the error that says so, or an error of the request; or nothing if the locks are to be taken
 // one by one.
-func Together(ctx context.Context, locks []*Spec, want *Params) (holds []*Hold, missing *Spec, err error) {
-	all := make([]*Lock, len(locks))
+func Together(ctx context.Context, locks []*Spec, want *term.Params) (holds []*term.Hold, missing *Spec, err error) {
+	all := make([]*term.Lock, len(locks))
 	for i, lock := range locks {
 		all[i] = &lock.Lock
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
+	"github.com/redlatch/redlatch/internal/lock/wait"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -25,7 +27,7 @@ type Spec struct {
 	locks []*lock.Spec // in the order in which they are acquired
 	need  int          // how many make a hold
 	red   bool         // a majority does
-	queue *lock.Queue  // where callers of a RedLock wait for those of their process; nil: they do not
+	queue *wait.Queue  // where callers of a RedLock wait for those of their process; nil: they do not
 }
 
 // All returns locks as one that is held when all are. They are in the order in
@@ -42,7 +44,7 @@ func All(name string, locks []*lock.Spec) (*Spec, error) {
 }
 
 // Acquire gets all of the locks, or the majority that makes a hold.
-func (m *Spec) Acquire(ctx context.Context, want lock.Params) (*Hold, error) {
+func (m *Spec) Acquire(ctx context.Context, want term.Params) (*Hold, error) {
 	wish := m.locks[0].Wish // if it has a lease, all have that
 	want.Lease, want.HasLease = wish.Lease, wish.HasLease
 	want.Member, want.Since = true, time.Now()
@@ -129,7 +131,7 @@ func membersError(names []string, err error) error {
 // An acquisition is one call that wants several locks as one.
 type acquisition struct {
 	m     *Spec
-	want  *lock.Params // of the whole, and of each member but for Until
+	want  *term.Params // of the whole, and of each member but for Until
 	about *lock.Spec   // the member that was missing last: its client knows by whom it is held
 	late  request.Lateness
 	slow  int // how often a member was not had in time, although nobody was seen to have it
@@ -308,7 +310,7 @@ func afterHaste(i int) verdict {
 
 // enter acquires or re-enters a member. Only the first is waited for without
 // haste: nothing is held meanwhile.
-func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (h *lock.Hold, err error) {
+func (q *acquisition) enter(ctx context.Context, l *lock.Spec, first bool) (h *term.Hold, err error) {
 	if q.over() {
 		return nil, fact.Busy{Name: l.Name()}
 	}
@@ -334,7 +336,7 @@ func (m *Spec) ofOne() bool {
 
 // params says how a member is wanted: in haste, if others of them are held. A
 // caller that only tries does not wait anyway.
-func (q *acquisition) params(haste bool) lock.Params {
+func (q *acquisition) params(haste bool) term.Params {
 	want := *q.want
 	limit := time.Now().Add(min(memberPatience<<min(q.slow, 10), longestPatience))
 	if haste && !want.Try && (want.Until.IsZero() || limit.Before(want.Until)) {
@@ -344,5 +346,5 @@ func (q *acquisition) params(haste bool) lock.Params {
 }
 
 func sameLock(a, b string) error {
-	return fmt.Errorf("%w: locks %q and %q of two clients are one lock in Redis: the clients have the same server", lock.ErrReentry, a, b)
+	return fmt.Errorf("%w: locks %q and %q of two clients are one lock in Redis: the clients have the same server", term.ErrReentry, a, b)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/puppet"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -89,7 +90,7 @@ func TestABusyMemberGivesBackTheOthers(t *testing.T) {
 		m := all(t, members("x", cs...)...)
 		cs[2].Give("x", puppet.Stranger)
 		start := time.Now()
-		_, err := m.Acquire(t.Context(), lock.Params{Try: true})
+		_, err := m.Acquire(t.Context(), term.Params{Try: true})
 		busyWith(t, err, "x")
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("a try took %v", took)
@@ -97,7 +98,7 @@ func TestABusyMemberGivesBackTheOthers(t *testing.T) {
 		free(t, "x", cs[:2]...)
 
 		start = time.Now()
-		_, err = m.Acquire(t.Context(), lock.Params{Until: start.Add(5 * time.Second)})
+		_, err = m.Acquire(t.Context(), term.Params{Until: start.Add(5 * time.Second)})
 		busyWith(t, err, "x")
 		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {
 			t.Errorf("a wait of 5 s took %v", took)
@@ -106,7 +107,7 @@ func TestABusyMemberGivesBackTheOthers(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		_, err = m.Acquire(ctx, lock.Params{})
+		_, err = m.Acquire(ctx, term.Params{})
 		if busyWith(t, err, "x"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the end of a context: %v", err)
 		}
@@ -150,7 +151,7 @@ func TestOppositeOrdersDoNotWaitForEver(t *testing.T) {
 		for _, m := range []*Spec{one, two} {
 			go func() {
 				for range 10 {
-					g, err := m.Acquire(t.Context(), lock.Params{Until: time.Now().Add(time.Hour)})
+					g, err := m.Acquire(t.Context(), term.Params{Until: time.Now().Add(time.Hour)})
 					if err == nil {
 						time.Sleep(10 * time.Millisecond)
 						err = g.Release(t.Context())
@@ -223,13 +224,13 @@ func TestAClosedClientEndsTheWaitForAMemberOfAnother(t *testing.T) {
 		m := all(t, members("x", cs...)...)
 		start := time.Now()
 		time.AfterFunc(time.Minute, cs[1].leave)
-		if _, err := m.Acquire(t.Context(), lock.Params{Until: start.Add(time.Hour)}); !errors.Is(err, request.ErrClosed) || !strings.Contains(err.Error(), `"x"`) {
+		if _, err := m.Acquire(t.Context(), term.Params{Until: start.Add(time.Hour)}); !errors.Is(err, request.ErrClosed) || !strings.Contains(err.Error(), `"x"`) {
 			t.Errorf("the wait ends with %v", err)
 		}
 		if took := time.Since(start); took > time.Minute+time.Second {
 			t.Errorf("the wait ended after %v", took)
 		}
-		if _, err := m.Acquire(t.Context(), lock.Params{}); !errors.Is(err, request.ErrClosed) {
+		if _, err := m.Acquire(t.Context(), term.Params{}); !errors.Is(err, request.ErrClosed) {
 			t.Errorf("a call after that: %v", err)
 		}
 		cs[0].Give("x")
@@ -339,11 +340,11 @@ func TestOneLockIsNoTwoMembers(t *testing.T) {
 		other := connect(t, 7, cs[0].server) // of the same server
 		defer other.leave()
 		twice := members("x", cs[0], other)
-		if _, err := all(t, twice...).Acquire(t.Context(), lock.Params{}); !errors.Is(err, lock.ErrReentry) {
+		if _, err := all(t, twice...).Acquire(t.Context(), term.Params{}); !errors.Is(err, term.ErrReentry) {
 			t.Errorf("one lock of two clients: %v", err)
 		}
 		cs[1].Give("x", puppet.Stranger) // else that one and one of the two are a majority
-		if _, err := majority(t, append(twice, members("x", cs[1])...)...).Acquire(t.Context(), lock.Params{}); !errors.Is(err, lock.ErrReentry) {
+		if _, err := majority(t, append(twice, members("x", cs[1])...)...).Acquire(t.Context(), term.Params{}); !errors.Is(err, term.ErrReentry) {
 			t.Errorf("one lock of two clients in a majority: %v", err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/handoff"
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -28,7 +29,7 @@ type Hold struct {
 	note note
 
 	state holdctx.State // its mutex guards what follows, too
-	holds []*lock.Hold  // in the order in which they were acquired
+	holds []*term.Hold  // in the order in which they were acquired
 	begun bool
 	stops []func() bool
 
@@ -46,7 +47,7 @@ func newHold(ctx context.Context, q *acquisition, need int) *Hold {
 }
 
 // add adds a member's hold, and says whether it still counts.
-func (g *Hold) add(h *lock.Hold) bool {
+func (g *Hold) add(h *term.Hold) bool {
 	g.state.Mu.Lock()
 	defer g.state.Mu.Unlock()
 	if g.state.Why != nil {
@@ -54,7 +55,7 @@ func (g *Hold) add(h *lock.Hold) bool {
 	}
 	g.holds = append(g.holds, h)
 	if g.begun {
-		lock.Begin(h)
+		term.Begin(h)
 		g.watchLocked(h)
 	}
 	return true
@@ -81,7 +82,7 @@ func (g *Hold) SetNote(text string) error {
 }
 
 // tell gives a member that has come late what SetNote has said before.
-func (n *note) tell(h *lock.Hold) {
+func (n *note) tell(h *term.Hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.text != nil {
@@ -90,7 +91,7 @@ func (n *note) tell(h *lock.Hold) {
 }
 
 // watchLocked has the end of h noticed.
-func (g *Hold) watchLocked(h *lock.Hold) {
+func (g *Hold) watchLocked(h *term.Hold) {
 	end := h.End()
 	g.stops = append(g.stops, context.AfterFunc(end, func() {
 		if h.Err() == nil { // its client is shut down: it can still be released, or lost
@@ -135,7 +136,7 @@ func (g *Hold) begin() error {
 	if err := g.Err(); err != nil {
 		return err
 	}
-	lock.Begin(holds...)
+	term.Begin(holds...)
 	return nil
 }
 
@@ -175,7 +176,7 @@ func join(errs []error) error {
 }
 
 // holderOf returns the hold which err says has the lock.
-func (g *Hold) holderOf(err error) *lock.Hold {
+func (g *Hold) holderOf(err error) *term.Hold {
 	var busy fact.Busy
 	if !errors.As(err, &busy) || busy.Owner == "" {
 		return nil
@@ -194,7 +195,7 @@ func (g *Hold) holderOf(err error) *lock.Hold {
 func (g *Hold) has(l *lock.Spec) bool {
 	g.state.Mu.Lock()
 	defer g.state.Mu.Unlock()
-	return slices.ContainsFunc(g.holds, func(h *lock.Hold) bool { return h.Of(&l.Lock) })
+	return slices.ContainsFunc(g.holds, func(h *term.Hold) bool { return h.Of(&l.Lock) })
 }
 
 // level raises the leases of the members that were acquired first, if the others
@@ -301,7 +302,7 @@ func (g *Hold) releaseAll(ctx context.Context) error {
 }
 
 // Dropped has a hold that its user lost given up by the first of its clients
-// that gets to it. Like lock.Hold.Dropped it does nothing itself.
+// that gets to it. Like term.Hold.Dropped it does nothing itself.
 func (g *Hold) Dropped() {
 	giveUp := sync.OnceFunc(g.giveUp)
 	g.state.Mu.Lock()
@@ -341,7 +342,7 @@ func (g *Hold) Value(key any) any {
 }
 
 // Holds returns the members' holds, in the order in which they were acquired.
-func (g *Hold) Holds() []*lock.Hold {
+func (g *Hold) Holds() []*term.Hold {
 	g.state.Mu.Lock()
 	defer g.state.Mu.Unlock()
 	return slices.Clone(g.holds)

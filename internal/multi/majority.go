@@ -13,6 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/invalid"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
+	"github.com/redlatch/redlatch/internal/lock/wait"
 	"github.com/redlatch/redlatch/internal/request"
 )
 
@@ -33,7 +35,7 @@ func Majority(name string, locks []*lock.Spec) (*Spec, error) {
 
 // newQueue returns where the callers of this process that want
 // the same members wait for each other, or nil if they need not: readers.
-func (m *Spec) newQueue() *lock.Queue {
+func (m *Spec) newQueue() *wait.Queue {
 	members := slices.SortedFunc(slices.Values(m.locks), func(a, b *lock.Spec) int { return cmp.Compare(a.Client().ID, b.Client().ID) })
 	names := []string{"redlock"}
 	for _, l := range members {
@@ -62,11 +64,11 @@ func (m *Spec) silent() error {
 // lineUp waits for the other callers of this process, which is to be one voter,
 // and returns the caller's place, or nil if it is not to wait: it may have what
 // the one before it has, or share it.
-func (q *acquisition) lineUp(ctx context.Context) (*lock.Place, error) {
+func (q *acquisition) lineUp(ctx context.Context) (*wait.Place, error) {
 	if q.m.queue == nil || slices.ContainsFunc(q.m.locks, func(l *lock.Spec) bool { return l.Within(ctx) }) {
 		return nil, nil
 	}
-	var place *lock.Place
+	var place *wait.Place
 	var waited bool
 	err := q.m.whileOpen(ctx, func(ctx context.Context) (err error) {
 		place, waited, err = q.m.queue.Enter(ctx, q.want)
@@ -98,7 +100,7 @@ var (
 // An answer is what became of the attempt at a member.
 type answer struct {
 	member int
-	h      *lock.Hold
+	h      *term.Hold
 	err    error
 }
 
@@ -292,7 +294,7 @@ func (g *Hold) count(votes <-chan answer, members int) (cast []answer, won bool)
 }
 
 // stayIn keeps the callers behind this one waiting until the hold is over.
-func (g *Hold) stayIn(place *lock.Place) {
+func (g *Hold) stayIn(place *wait.Place) {
 	g.state.Mu.Lock()
 	place.Show(g.holds[0])
 	g.leave = place.Leave

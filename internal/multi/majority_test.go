@@ -11,7 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/fact"
 	"github.com/redlatch/redlatch/internal/holdctx"
-	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/puppet"
 	"github.com/redlatch/redlatch/internal/request"
 )
@@ -33,16 +33,16 @@ func TestAMajorityIsEnough(t *testing.T) {
 
 		cs[4].Give("x", puppet.Stranger)
 		start := time.Now()
-		_, err := m.Acquire(t.Context(), lock.Params{Try: true})
+		_, err := m.Acquire(t.Context(), term.Params{Try: true})
 		busyWith(t, err, "x")
-		_, err = m.Acquire(t.Context(), lock.Params{Until: start.Add(5 * time.Second)})
+		_, err = m.Acquire(t.Context(), term.Params{Until: start.Add(5 * time.Second)})
 		busyWith(t, err, "x")
 		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {
 			t.Errorf("a wait of 5 s took %v", took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		_, err = m.Acquire(ctx, lock.Params{})
+		_, err = m.Acquire(ctx, term.Params{})
 		if busyWith(t, err, "x"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the end of a context: %v", err)
 		}
@@ -119,18 +119,18 @@ func TestASilentMajorityIsAnOutage(t *testing.T) {
 		cs[1].slow(4 * time.Second)
 		cs[2].slow(4 * time.Second)
 		start := time.Now()
-		_, err := m.Acquire(t.Context(), lock.Params{Try: true})
+		_, err := m.Acquire(t.Context(), term.Params{Try: true})
 		if took := time.Since(start); !errors.Is(err, request.ErrUnavailable) || took < bound(m) || took > bound(m)+time.Second {
 			t.Errorf("a try, after %v: %v", took, err)
 		}
 		start = time.Now()
-		_, err = m.Acquire(t.Context(), lock.Params{})
+		_, err = m.Acquire(t.Context(), term.Params{})
 		if took := time.Since(start); !errors.Is(err, request.ErrUnavailable) || took < 8*time.Second || took > 20*time.Second {
 			t.Errorf("a wait, after %v: %v", took, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err = m.Acquire(ctx, lock.Params{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err = m.Acquire(ctx, term.Params{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the end of a context: %v", err)
 		}
 		free(t, "x", cs[0])
@@ -152,7 +152,7 @@ func TestWhoIsContestedDoesNotWaitForASilentMember(t *testing.T) {
 		cs[1].Give("x", puppet.Stranger)
 		cs[2].slow(time.Second)
 		start := time.Now()
-		_, err := majority(t, members("x", cs...)...).Acquire(t.Context(), lock.Params{Try: true})
+		_, err := majority(t, members("x", cs...)...).Acquire(t.Context(), term.Params{Try: true})
 		busyWith(t, err, "x")
 		if took := time.Since(start); took > 10*leastGrace {
 			t.Errorf("it keeps its member for %v", took)
@@ -201,7 +201,7 @@ func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 		synctest.Wait()
 		l.take()
 		var busy fact.Busy
-		if _, err := m.Acquire(t.Context(), lock.Params{Try: true}); !errors.As(err, &busy) {
+		if _, err := m.Acquire(t.Context(), term.Params{Try: true}); !errors.As(err, &busy) {
 			t.Errorf("a try beside a hold of the process: %v", err)
 		}
 		inner := acquire(under(g), t, m) // but a nest does not wait for itself
@@ -210,7 +210,7 @@ func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 		done := make(chan error)
 		for i := range int32(3) {
 			go func() {
-				g, err := m.Acquire(t.Context(), lock.Params{})
+				g, err := m.Acquire(t.Context(), term.Params{})
 				if err == nil {
 					if n := inside.Add(1); n != 1 || turn.Add(1) != i+1 {
 						t.Errorf("%d callers have it at a time, or not in turn: %d", n, i)
@@ -247,7 +247,7 @@ func TestALossLetsTheNextCallerIn(t *testing.T) {
 		synctest.Wait()
 		next := make(chan *Hold)
 		go func() {
-			g, err := m.Acquire(t.Context(), lock.Params{})
+			g, err := m.Acquire(t.Context(), term.Params{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -282,7 +282,7 @@ func TestClosedClientsEndAMajority(t *testing.T) {
 		}
 		start := time.Now()
 		time.AfterFunc(time.Minute, cs[1].leave)
-		if _, err := m.Acquire(t.Context(), lock.Params{Until: start.Add(time.Hour)}); !errors.Is(err, request.ErrClosed) {
+		if _, err := m.Acquire(t.Context(), term.Params{Until: start.Add(time.Hour)}); !errors.Is(err, request.ErrClosed) {
 			t.Errorf("the wait ends with %v", err)
 		}
 		if took := time.Since(start); took > time.Minute+2*time.Second {

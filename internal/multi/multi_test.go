@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/holdctx"
 	"github.com/redlatch/redlatch/internal/leaktest"
 	"github.com/redlatch/redlatch/internal/lock"
+	"github.com/redlatch/redlatch/internal/lock/term"
 	"github.com/redlatch/redlatch/internal/nameclash"
 	"github.com/redlatch/redlatch/internal/puppet"
 	"github.com/redlatch/redlatch/internal/renew"
@@ -120,11 +121,11 @@ func connect(t *testing.T, n int, s *server) *client {
 	}
 	c.clock = renew.NewClock(to.Go, c.dropped.GiveUp)
 	to.Answered = c.clock.Answered
-	c.Locks = lock.New(lock.Options{
+	c.Locks = lock.New(term.Options{
 		Server: to, Clock: c.clock, Unseen: &handoff.UnseenPauses{Server: to}, Dropped: &c.dropped, Twins: &nameclash.Names{},
 		ID: fmt.Sprintf("0f8fad5b-d9cb-869f-a165-7086772895%02d", n), Watchdog: watchdog, SlowWait: time.Second, HandOff: true,
-		Agreed: lock.Agreed{Codec: "StringCodec"},
-		Events: lock.Events{
+		Agreed: term.Agreed{Codec: "StringCodec"},
+		Events: term.Events{
 			Lost: func(claim.Loss) {}, ReleaseFailed: func(string, string, error) {},
 			SlowWait: func(string, time.Duration, callsite.Site, callsite.Site) {}, Requeued: func(string, string, time.Duration) {},
 			Dropped: func(string, callsite.Site) {}, Refused: func(string) {}, Inquire: func(string, string) {}, First: func() {},
@@ -184,7 +185,7 @@ func members(name string, cs ...*client) []*lock.Spec {
 // leased has all locks wanted with a lease.
 func leased(d time.Duration, locks []*lock.Spec) []*lock.Spec {
 	for _, l := range locks {
-		l.Want(lock.Wish{Lease: d, HasLease: true}, nil)
+		l.Want(term.Wish{Lease: d, HasLease: true}, nil)
 	}
 	return locks
 }
@@ -212,7 +213,7 @@ func acquire(ctx context.Context, t *testing.T, m *Spec) *Hold {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
-	g, err := m.Acquire(ctx, lock.Params{})
+	g, err := m.Acquire(ctx, term.Params{})
 	if err != nil {
 		t.Fatal(err)
 	}

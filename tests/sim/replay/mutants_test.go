@@ -124,7 +124,7 @@ var mutants = []mutant{
 		"limiter", 20, "are given in",
 	},
 	{
-		"MaxHold", "a hold lasts for twice its MaxHold", "internal/lock/hold.go",
+		"MaxHold", "a hold lasts for twice its MaxHold", "internal/lock/term/hold.go",
 		"h.own.Until = now.Add(d)", "h.own.Until = now.Add(2 * d)",
 		"lock", 20, "longer than MaxHold",
 	},
@@ -194,8 +194,8 @@ var mutants = []mutant{
 		"lock", 20, "the server has let go of it before",
 	},
 	{
-		"re-entry", "a lock that is not re-entrant is entered again", "internal/lock/scope.go",
-		"	if l.wish.NonReentrant {\n", "	if false {\n",
+		"re-entry", "a lock that is not re-entrant is entered again", "internal/lock/term/scope.go",
+		"	if l.Wish.NonReentrant {\n", "	if false {\n",
 		"nonreentrant", 20, "within itself",
 	},
 	{
@@ -205,7 +205,7 @@ var mutants = []mutant{
 	},
 	{
 		"detached holds", "a client releases a hold that it has detached", "internal/lock/locks.go",
-		"c.detached.may(owner)", "false",
+		"c.MayBeDetached(owner)", "false",
 		"lock", 60, "which was detached",
 	},
 	{
@@ -219,13 +219,13 @@ var mutants = []mutant{
 		"lock", 20, "",
 	},
 	{
-		"what is given in a fair lock's queue", "a waiter takes any message for its lock", "internal/lock/fairentry.go",
-		"		if n.Payload == e.own.nonce {\n", "		if n.Payload != \"\" {\n",
+		"what is given in a fair lock's queue", "a waiter takes any message for its lock", "internal/lock/fair/spare.go",
+		"		if n.Payload == e.nonce {\n", "		if n.Payload != \"\" {\n",
 		"fair", 20, "",
 	},
 	{
-		"late requests", "a client takes a hold of its own for that of a late request", "internal/lock/table.go",
-		"wireClient(owner) != c.ID || c.table.known(l.key, owner) || c.lapsed.has(owner) ||", "wireClient(owner) != c.ID || c.lapsed.has(owner) ||",
+		"late requests", "a client takes a hold of its own for that of a late request", "internal/lock/wait/table.go",
+		"!c.Made(owner) || c.Known(l.Key, owner) || c.Lapsed(owner) ||", "!c.Made(owner) || c.Lapsed(owner) ||",
 		"fair", 20, "",
 	},
 	{
@@ -245,16 +245,16 @@ var mutants = []mutant{
 	},
 	{
 		"forced releases", "who is to let go says that it has, and goes on", "internal/lock/locks.go",
-		"t.lose(holdctx.Revoked)", "holdctx.Revoked != \"\"",
+		"t.Lose(holdctx.Revoked)", "holdctx.Revoked != \"\"",
 		"lock", 60, "is taken from it",
 	},
 	{
-		"turns", "a process leaves nobody a turn", "internal/lock/handoff.go",
+		"turns", "a process leaves nobody a turn", "internal/lock/wait/handoff.go",
 		"turn := e.budget.Over(now)", "turn := false && e.budget.Over(now)",
 		"lock", 20, "for its turn",
 	},
 	{
-		"turns", "a hand-off with a round trip of its own begins a new quantum", "internal/lock/take.go",
+		"turns", "a hand-off with a round trip of its own begins a new quantum", "internal/lock/wait/take.go",
 		"		if fresh {\n			e.budget.Begin(now, true)\n", "		{\n			e.budget.Begin(now, fresh)\n",
 		"fenced", 20, "for its turn",
 	},

@@ -111,7 +111,7 @@ var trackRecord = []fault{
 	},
 	{
 		"A subscription stayed after Close. One in 1,200 runs showed it.",
-		"TestNoSpareListensAfterClose", "internal/lock/table_test.go",
+		"TestNoSpareListensAfterClose", "internal/lock/fair/spare_test.go",
 	},
 	{
 		"A waiter of Redisson behind a long wait in a fair lock's queue slept for good.",
