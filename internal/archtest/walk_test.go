@@ -20,11 +20,11 @@ var walks = []struct {
 	files     int
 }{
 	{"down", 41, 22},  // from Lock.Acquire to the driver's Run
-	{"whole", 85, 33}, // and back
+	{"whole", 86, 34}, // and back
 	// The same with a context that can end, or a driver with a longer time-out: a
 	// worker sends the request.
 	{"down by a worker", 43, 22},
-	{"whole by a worker", 88, 33},
+	{"whole by a worker", 89, 34},
 }
 
 // To acquire a free lock is a short walk, and the first of the two in

@@ -78,40 +78,40 @@ func Join(ctx, end context.Context, h Held, owner any) context.Context {
 	return &Context{both, h, owner, cancel}
 }
 
-// A Lazy is the context that ends with something held, made when somebody
+// A lazy is the context that ends with something held, made when somebody
 // asks for it. Its owner's mutex guards it.
-type Lazy struct {
+type lazy struct {
 	Context context.Context         //nolint:containedctx // the acquisition's, until somebody asks
 	cancel  context.CancelCauseFunc // ends the context; nil until somebody asks
 }
 
-// Get returns the context. It has the values of the acquisition's, and is over
+// get returns the context. It has the values of the acquisition's, and is over
 // if err says why what is held is.
-func (e *Lazy) Get(err error) context.Context {
+func (e *lazy) get(err error) context.Context {
 	if e.cancel == nil {
 		if e.Context.Done() != nil {
 			e.Context = context.WithoutCancel(e.Context)
 		}
 		e.Context, e.cancel = context.WithCancelCause(e.Context)
-		e.End(err)
+		e.end(err)
 	}
 	return e.Context
 }
 
-// End ends the context with err as its cause, if there is one and err is not nil.
+// end ends the context with err as its cause, if there is one and err is not nil.
 // It runs no code of users: functions given to context.AfterFunc get goroutines of
 // their own.
-func (e *Lazy) End(err error) {
+func (e *lazy) end(err error) {
 	if e.cancel != nil && err != nil {
 		e.cancel(err)
 	}
 }
 
-// Now makes the context, if nobody has asked for it, and ends it with err as its
+// now makes the context, if nobody has asked for it, and ends it with err as its
 // cause.
-func (e *Lazy) Now(err error) {
-	e.Get(nil)
-	e.End(err)
+func (e *lazy) now(err error) {
+	e.get(nil)
+	e.end(err)
 }
 
 // Dropped are holds that were garbage collected without having been released.

@@ -13,7 +13,7 @@ import (
 type Life struct {
 	Why      error    // it is over; nil while it is live
 	told     bool     // its holder has been told so by its release
-	context  Lazy     // what Context returns
+	context  lazy     // what Context returns
 	observer Observer // of its end; nil: there is none, or it has been told
 }
 
@@ -22,7 +22,7 @@ type Life struct {
 func (life *Life) Under(ctx context.Context) { life.context.Context = ctx }
 
 // ContextLocked returns the context that ends with it.
-func (life *Life) ContextLocked() context.Context { return life.context.Get(life.Why) }
+func (life *Life) ContextLocked() context.Context { return life.context.get(life.Why) }
 
 // EndLocked ends it and its context, unless it has ended before, and says
 // whether it did.
@@ -31,7 +31,7 @@ func (life *Life) EndLocked(err error) bool {
 		return false
 	}
 	life.Why = err
-	life.context.End(err)
+	life.context.end(err)
 	return true
 }
 
@@ -50,7 +50,7 @@ func (life *Life) ReleaseLocked() (first bool, why error) {
 // CutLocked ends the context of something live with err, and nothing else.
 func (life *Life) CutLocked(err error) {
 	if life.Why == nil {
-		life.context.Now(err)
+		life.context.now(err)
 	}
 }
 

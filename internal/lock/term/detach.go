@@ -30,7 +30,7 @@ var (
 func (h *Hold) Detach() error {
 	t := h.t
 	h.lock(time.Now())
-	err := h.err
+	err := h.life.Why
 	switch {
 	case err != nil, h.detached:
 	case t.Lock.Kind.Renew != lua.LockRenew:
@@ -49,8 +49,7 @@ func (h *Hold) Detach() error {
 	h.detached = true
 	t.removeLocked(h, nil)
 	t.state, t.err, t.inside, t.count = termOver, holdctx.ErrDetached, false, 0
-	observer := h.observer
-	h.observer = nil
+	observer := h.life.ObserverLocked()
 	t.mu.Unlock()
 	t.Env.detached.add(t.ID) // before the table forgets it
 	t.Env.Clock.Remove(&t.Lease)
@@ -69,10 +68,10 @@ func (h *Hold) Detach() error {
 func (h *Hold) Unenterable() error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
-	if h.err == nil && h.detached {
+	if h.life.Why == nil && h.detached {
 		return fmt.Errorf("%w, and the context descends from that hold of lock %q; acquire with a context that does not descend from it", holdctx.ErrDetached, h.Name())
 	}
-	return h.err
+	return h.life.Why
 }
 
 // releaseApart releases the lock of a detached hold, which its user has ended. What a late request may make of its id is

@@ -28,18 +28,15 @@ type Hold struct {
 	// Guarded by t.mu.
 	phase
 	nesting
-	note     *string          // what the holder says that it is for; nil: nothing
-	err      error            // why it is over; nil while it is live
-	end      holdctx.Lazy     // what Context is made of
-	observer holdctx.Observer // of its end; nil: there is none, or it has been told
+	note *string      // what the holder says that it is for; nil: nothing
+	life holdctx.Life // whether it is over, and who hears of that
 }
 
 // A phase is how far a hold has come. It is guarded by term.mu.
 type phase struct {
-	forming      bool // one of several that are not all there yet: nobody works under it
-	lapsed       bool // it ended by a window, and counts until it is released
-	lossReported bool // the holder has been told of the loss by Release
-	detached     bool // it has been detached: see detach.go
+	forming  bool // one of several that are not all there yet: nobody works under it
+	lapsed   bool // it ended by a window, and counts until it is released
+	detached bool // it has been detached: see detach.go
 }
 
 // An origin is how a hold was acquired.
@@ -52,7 +49,8 @@ type origin struct {
 
 // addLocked adds a hold to the live ones, that was asked for so.
 func (t *nest) addLocked(ctx context.Context, h *Hold, want *Params, now time.Time) {
-	h.end.Context, h.scope, h.Watchdog, h.several, h.forming, h.at, h.since = ctx, want.scope, !want.HasLease, want.Member, want.Member, want.At, now
+	h.life.Under(ctx)
+	h.scope, h.Watchdog, h.several, h.forming, h.at, h.since = want.scope, !want.HasLease, want.Member, want.Member, want.At, now
 	if want.Note != "" {
 		note := want.Note // so that a hold without one allocates nothing
 		h.note = &note
@@ -80,14 +78,13 @@ func (t *nest) addLocked(ctx context.Context, h *Hold, want *Params, now time.Ti
 		t.stays.atLeast(now.Add(want.AtLeast))
 	}
 	if t.Env.Server.Calm.Over() {
-		h.end.Now(request.ErrClosed)
+		h.life.CutLocked(request.ErrClosed)
 	}
 }
 
 // removeLocked ends h with err, and its context; with nil h only leaves t. It does so under the lock, which is safe because
 // that runs no code of users.
 func (t *nest) removeLocked(h *Hold, err error) {
-	h.err = err
 	if h.prev == nil {
 		t.holds = h.next
 	} else {
@@ -112,7 +109,7 @@ func (t *nest) removeLocked(h *Hold, err error) {
 	if h.own != nil {
 		t.Env.Clock.Remove(&h.own.Lease)
 	}
-	h.end.End(err)
+	h.life.EndLocked(err)
 }
 
 // Begin notes that somebody may work under holds that are some of several.
@@ -130,9 +127,10 @@ func (h *Hold) Dropped() { h.t.Env.Dropped.Add(h.GiveUp) }
 // GiveUp reports and releases a hold that was dropped.
 func (h *Hold) GiveUp() {
 	h.t.mu.Lock()
-	over, observer := h.err != nil, h.observer
+	over := h.life.Why != nil
+	var observer holdctx.Observer
 	if !over {
-		h.observer = nil
+		observer = h.life.ObserverLocked()
 	}
 	h.t.mu.Unlock()
 	if over { // lost: nobody says that its section has stopped
@@ -150,14 +148,14 @@ func (h *Hold) GiveUp() {
 func (h *Hold) Err() error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
-	return h.err
+	return h.life.Why
 }
 
 // lock locks the term. If a window is over, the hold has ended as lost.
 func (h *Hold) lock(now time.Time) {
 	t := h.t
 	t.mu.Lock()
-	if h.err != nil || (t.Lease.Left(now) > 0 && h.own.over(now) == "") {
+	if h.life.Why != nil || (t.Lease.Left(now) > 0 && h.own.over(now) == "") {
 		return
 	}
 	t.mu.Unlock()
@@ -201,7 +199,7 @@ func (h *Hold) Value(key any) any {
 func (h *Hold) End() context.Context {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.end.Get(h.err)
+	return h.life.ContextLocked()
 }
 
 // The context keys of the nearest hold of a lock, or of both sides of a read-write lock;
@@ -219,27 +217,20 @@ func (h *Hold) Release(ctx context.Context) error {
 		defer h.scope.released(t.Lock)
 	}
 	h.lock(now)
-	if h.err != nil {
-		err := h.err
-		if h.lossReported {
-			err = holdctx.ErrReleased
-		}
-		h.lossReported = true
+	live := h.life.Why == nil
+	_, why := h.life.ReleaseLocked()
+	switch {
+	case !live:
 		after := h.stoppedLocked()
 		t.mu.Unlock()
 		after()
-		return err
-	}
-	h.lossReported = true
-	if h.detached {
-		h.err = holdctx.ErrReleased
-		h.end.End(h.err)
+		return why
+	case h.detached:
 		t.mu.Unlock()
 		return t.releaseApart(ctx)
 	}
-	t.removeLocked(h, holdctx.ErrReleased)
-	left, passable, observer := t.dropLocked(h.Reads), t.passableLocked(now), h.observer
-	h.observer = nil
+	t.removeLocked(h, why)
+	left, passable, observer := t.dropLocked(h.Reads), t.passableLocked(now), h.life.ObserverLocked()
 	t.mu.Unlock()
 	h.closed()
 	var err error
@@ -272,10 +263,7 @@ func (t *Term) extend(ctx context.Context, stop <-chan struct{}, until time.Time
 // Observe has o told of the hold's end, at once if it has ended already.
 func (h *Hold) Observe(o holdctx.Observer) {
 	h.t.mu.Lock()
-	err := h.err
-	if err == nil {
-		h.observer = o
-	}
+	err := h.life.ObserveLocked(o)
 	h.t.mu.Unlock()
 	if err != nil {
 		holdctx.Tell(o, holdctx.EndOf(err), err)
@@ -310,7 +298,7 @@ func (h *Hold) Expires() time.Time {
 	t := h.t
 	h.lock(time.Now())
 	defer t.mu.Unlock()
-	if h.err != nil {
+	if h.life.Why != nil {
 		return time.Time{}
 	}
 	return h.own.within(t.Lease.End())
@@ -354,8 +342,8 @@ func (h *Hold) SetNote(text string) error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
 	switch {
-	case h.err != nil:
-		return h.err
+	case h.life.Why != nil:
+		return h.life.Why
 	case h.detached: // nobody can be told
 		return holdctx.ErrDetached
 	}

@@ -108,6 +108,7 @@ func (h *Hold) lost(err error, at time.Time) {
 		lease = h.own.Granted()
 	}
 	t.mu.Lock()
+	observer := h.life.ObserverLocked()
 	loss := claim.Loss{Claim: claimLocked(h, end), Err: err, At: at, Lease: lease, Several: h.several}
 	t.mu.Unlock()
 	loss.Count = max(1, loss.Count) // it is not counted any more if its release has found out
@@ -116,7 +117,7 @@ func (h *Hold) lost(err error, at time.Time) {
 		loss.Failure, loss.FailureAt = f.Err, f.At
 	}
 	t.Env.Events.Lost(loss)
-	holdctx.Tell(h.observer, holdctx.EndLost, err)
+	holdctx.Tell(observer, holdctx.EndLost, err)
 }
 
 // freeLapsed releases a lock that was lost by its window, now that all who held it

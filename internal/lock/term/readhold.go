@@ -121,7 +121,7 @@ func (own *ownEnd) expire(now time.Time) (after func()) {
 	defer t.mu.Unlock()
 	reason := own.over(now)
 	switch {
-	case h.err != nil:
+	case h.life.Why != nil:
 		return nil
 	case reason == "": // extended at the last moment
 		t.Env.Clock.Add(&own.Lease, false)
@@ -241,7 +241,7 @@ func (h *Hold) JoinNested(ctx context.Context, l *Lock, want *Params) (*Hold, er
 		turn = h.joined
 	}
 	t.mu.Lock()
-	err := h.err
+	err := h.life.Why
 	if err == nil {
 		t.count++
 		t.reads++

@@ -101,7 +101,7 @@ func (t *nest) reserve(h, outer *Hold, l *Lock, want *Params) (count string, err
 		turn = want.scope.turnInLocked(t)
 	}
 	switch {
-	case t.state != termLive, t.count == 0, turn == nil, outer != nil && outer.err != nil:
+	case t.state != termLive, t.count == 0, turn == nil, outer != nil && outer.life.Why != nil:
 		return "", ErrNotNested
 	case l.Kind.Stops && t.shared:
 		return "", writeInRead(l.Name())

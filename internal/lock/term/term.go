@@ -339,7 +339,7 @@ func (r *renewed) EndContext() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for h := r.holds; h != nil; h = h.next {
-		h.end.Now(request.ErrClosed)
+		h.life.CutLocked(request.ErrClosed)
 	}
 }
 
@@ -357,7 +357,10 @@ func (r *renewed) Close() {
 	works := t.lapsedHolds > 0 || slices.ContainsFunc(ended, func(h *Hold) bool { return !h.forming })
 	t.mu.Unlock()
 	for _, h := range ended {
-		holdctx.Tell(h.observer, holdctx.EndClosed, nil)
+		h.t.mu.Lock()
+		observer := h.life.ObserverLocked()
+		h.t.mu.Unlock()
+		holdctx.Tell(observer, holdctx.EndClosed, nil)
 	}
 	if works {
 		return
