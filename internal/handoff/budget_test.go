@@ -351,3 +351,31 @@ func TestABriefDebtIsOneShortPause(t *testing.T) {
 		t.Error("owes what was paid")
 	}
 }
+
+// Nobody may have taken anything: too little is left for the first in line, who
+// wants more than was released. Turns go on as if it were gone, each with a pause
+// of its own, until what is wanted is here: then it is known that nobody used them.
+func TestTooLittleForTheFirstCountsAsTakenUntilItIsHad(t *testing.T) {
+	now := time.Now()
+	var u Budget
+	u.Begin(now, true)
+	for turn := range 3 {
+		u.Yield(1, 0, now, now)
+		if got := u.Owes(0, now); got != shortestPause || u.Owed != 1 {
+			t.Errorf("turn %d: owes %d turns, a pause of %v; want 1, %v", turn, u.Owed, got, shortestPause)
+		}
+		if now = now.Add(shortestPause); u.Yields(now) {
+			t.Errorf("turn %d: another one, before it is known what is left", turn)
+		}
+		if u.Taken(); !u.Yields(now) || u.quiet(now) {
+			t.Errorf("turn %d: no other one, though others may have what was left to them", turn)
+		}
+	}
+	u.Settled(0, now)
+	if u.Owed != 0 || u.Yields(now) || u.Yields(now.Add(quietPauses*shortestPause-1)) || !u.Yields(now.Add(quietPauses*shortestPause)) {
+		t.Error("no quiet of nine pauses, though nobody has used a turn")
+	}
+	if u.longer != 2*shortestPause {
+		t.Errorf("the next pause is one of %v, want %v", u.longer, 2*shortestPause)
+	}
+}
