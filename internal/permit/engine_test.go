@@ -469,6 +469,32 @@ func TestAPermitIsLostInTime(t *testing.T) {
 	}
 }
 
+// Its caller does not wait for the answer, so that nothing but an event tells of it.
+func TestALossIsToldThatAReleaseFindsAfterItsContext(t *testing.T) {
+	world(t, func(t *testing.T, c *client) {
+		s := c.desks(t, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, n := range []int{1, 2} {
+			ps := take(t, s, Want{N: n})
+			c.forget("desks", idsOf(ps)...)
+			if err := Together(ps).Release(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("the release of %d: %v", n, err)
+			}
+			if got, want := c.told(), slices.Repeat([]string{"lost desks"}, n); !slices.Equal(got, want) {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		}
+		if err := take(t, s, Want{N: 1})[0].Release(ctx); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if got := c.told(); len(got) > 0 {
+			t.Errorf("told %q of a permit that was not lost", got)
+		}
+		c.want(t, "desks", 3, 0)
+	})
+}
+
 func TestWaitersGetPermitsInTurn(t *testing.T) {
 	world(t, func(t *testing.T, c *client) {
 		s := c.desks(t, 2)

@@ -42,25 +42,16 @@ func dropped(ps []*Permit) {
 // giveUp releases permits that their holder has ended.
 func (s *Expirable) giveUp(ctx context.Context, ps []*Permit) error {
 	now := time.Now()
-	gone, err := s.sendRelease(ctx, ps)
-	for _, p := range ps[:gone] { // of whose loss nobody has heard before
-		loss := p.loss(err, now)
-		if gone < len(ps) {
-			loss.Owner = "" // nobody knows which
-		} else {
-			loss.Err = p.lostError(holdctx.Gone)
-		}
-		s.all.Events.Lost(loss)
-	}
+	err := s.sendRelease(ctx, ps, now)
 	for _, p := range ps {
 		p.state.TellRelease(holdctx.EndOfRelease(err), now, err)
 	}
 	return err
 }
 
-// sendRelease sends the ids of permits that their holder has ended, and says how
-// many of them were gone.
-func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit) (gone int, err error) {
+// sendRelease sends the ids of permits that their holder ended then. ctx only
+// bounds the waiting for the answer.
+func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit, ended time.Time) error {
 	all := s.all
 	call := s.release(idsOf(ps))
 	call.Lease, call.Acks = ps[0].lease.Length, all.Server.Acks.Holds
@@ -71,17 +62,18 @@ func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit) (gone int, er
 		rest := call
 		all.Server.Go(func() {
 			reply, err := rest.Finish()
-			_, _ = released(s, &rest, ps, reply, err)
+			_ = s.released(&rest, ps, ended, reply, err)
 			all.expirable.released(q, reply, foreign, rest.Sent)
 		})
-		return 0, err
+		return err
 	}
 	all.expirable.released(q, reply, foreign, call.Sent)
-	return released(s, &call, ps, reply, err)
+	return s.released(&call, ps, ended, reply, err)
 }
 
-// released judges the server's answer to the release.
-func released(s *Expirable, call *request.Call, ps []*Permit, reply driver.Reply, failed error) (gone int, err error) {
+// released judges the server's answer to the release, and tells of those that were
+// gone, of whose loss nobody has heard before.
+func (s *Expirable) released(call *request.Call, ps []*Permit, ended time.Time, reply driver.Reply, failed error) (err error) {
 	first, live := ps[0], min(max(int(request.First(reply).Int), 0), len(ps)) // whatever a proxy makes of the answer
 	id := ""
 	if len(ps) == 1 {
@@ -94,18 +86,26 @@ func released(s *Expirable, call *request.Call, ps []*Permit, reply driver.Reply
 	case live < len(ps) && (live > 0 || !call.Unknown || first.lease.Left(time.Now()) <= 0):
 		// If an attempt went unanswered and none is left it was that one which released
 		// them, provided that they were still ours then.
-		gone = len(ps) - live
 		if live == 0 {
 			id = first.ID()
 		}
 		err = s.all.Server.Public(fact.Lost{Name: s.Name(), Kind: claim.Expirable, Owner: id, Reason: holdctx.Gone, Confirmed: first.lease.Confirmed()})
+		for _, p := range ps[live:] {
+			loss := p.loss(err, ended)
+			if live > 0 {
+				loss.Owner = "" // nobody knows which
+			} else {
+				loss.Err = p.lostError(holdctx.Gone)
+			}
+			s.all.Events.Lost(loss)
+		}
 	default:
 		call.Unacked()
 	}
 	if first.uncertain || failed != nil {
 		s.reap(idsOf(ps), failed)
 	}
-	return gone, err
+	return err
 }
 
 func idsOf(ps []*Permit) []string {
