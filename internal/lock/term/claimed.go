@@ -70,7 +70,7 @@ func claimLocked(h *Hold, end time.Time) claim.Claim {
 	t := h.t
 	c := claim.Claim{
 		Name: t.Lock.Key, Kind: t.Lock.what(), Mode: t.Lock.Kind.Mode, Owner: t.ID,
-		Since: h.since, Until: h.own.within(end), Renewed: h.Watchdog, Token: h.token, Count: countLocked(h), Site: h.at,
+		Since: h.since, Until: h.own.within(end), Renewed: h.watchdog, Token: h.token, Count: countLocked(h), Site: h.at,
 	}
 	if h.note != nil {
 		c.Note = *h.note

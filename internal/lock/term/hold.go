@@ -17,7 +17,7 @@ import (
 // a dropped one would never be noticed.
 type Hold struct {
 	scope    *Scope
-	Watchdog bool
+	watchdog bool    // the watchdog keeps it
 	Reads    bool    // it shares its term with others that read
 	token    int64   // the fencing token; 0: it has none. It is set once, before anybody has the hold
 	own      *ownEnd // nil: it ends with its term
@@ -32,7 +32,7 @@ type Hold struct {
 	life holdctx.Life // whether it is over, and who hears of that
 }
 
-// A phase is how far a hold has come. It is guarded by term.mu.
+// A phase is how far a hold has come. It is guarded by Term.mu.
 type phase struct {
 	forming  bool // one of several that are not all there yet: nobody works under it
 	lapsed   bool // it ended by a window, and counts until it is released
@@ -50,7 +50,7 @@ type origin struct {
 // addLocked adds a hold to the live ones, that was asked for so.
 func (t *nest) addLocked(ctx context.Context, h *Hold, want *Params, now time.Time) {
 	h.life.Under(ctx)
-	h.scope, h.Watchdog, h.several, h.forming, h.at, h.since = want.scope, !want.HasLease, want.Member, want.Member, want.At, now
+	h.scope, h.watchdog, h.several, h.forming, h.at, h.since = want.scope, !want.HasLease, want.Member, want.Member, want.At, now
 	if want.Note != "" {
 		note := want.Note // so that a hold without one allocates nothing
 		h.note = &note
@@ -63,7 +63,7 @@ func (t *nest) addLocked(ctx context.Context, h *Hold, want *Params, now time.Ti
 	if want.Fenced {
 		h.token = t.token
 	}
-	if h.Watchdog {
+	if h.watchdog {
 		t.watched++
 		h.lease, t.keep = want.Lease, max(t.keep, want.Lease)
 		if d := cmp.Or(want.MaxHold, t.Env.MaxHold); d > 0 {
@@ -94,7 +94,7 @@ func (t *nest) removeLocked(h *Hold, err error) {
 		h.next.prev = h.prev
 	}
 	h.prev, h.next = nil, nil
-	if h.Watchdog {
+	if h.watchdog {
 		t.watched--
 		if h.lease == t.keep && h.lease != t.Length && t.state == termLive {
 			least := t.Length
@@ -308,7 +308,7 @@ func (h *Hold) Expires() time.Time {
 func (h *Hold) ID() string { return h.t.ID }
 
 // Kept says whether the watchdog keeps the hold.
-func (h *Hold) Kept() bool { return h.Watchdog }
+func (h *Hold) Kept() bool { return h.watchdog }
 
 // Extend raises the lease of a live hold that has one.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
@@ -352,7 +352,7 @@ func (h *Hold) SetNote(text string) error {
 }
 
 // Client returns what the hold's lock has in common with all of its client.
-func (h *Hold) Client() *Env { return h.t.Env } //nolint:revive // it is for its methods
+func (h *Hold) Client() *Env { return h.t.Env }
 
 // Of says whether it is a hold of this lock, or of the other side of it.
 func (h *Hold) Of(l *Lock) bool { return h.t.Lock.Entry == l.Entry && h.t.Env == l.Env }

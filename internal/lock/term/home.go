@@ -11,7 +11,7 @@ type Home interface {
 	Retain()                          // takes one more share of the place,
 	Put()                             // and gives one back
 	Exit()                            // lets the next caller in, with nothing
-	Leave()                           // is exit, and put
+	Leave()                           // is Exit, and Put
 	Pass(t *Term) (taken bool)        // lets the next caller in, if there is one, with t
 	Depart(t *Term, n, foreign int)   // leaves the place, the lock having been released to n others
 	Forget(t *Term, began bool)       // t is not the current term any more

@@ -16,7 +16,7 @@ import (
 
 var errNotKept = invalid.Errorf("redlatch: MinHold is for Lock, StripedLock and SpinLock, and the hold that is to be re-entered is of a lock of another kind, which cannot stay when its holder has released it; acquire both as the same kind of lock")
 
-// A stay is until when a lock is to stay. It is guarded by term.mu.
+// A stay is until when a lock is to stay. It is guarded by Term.mu.
 type stay struct{ until time.Time }
 
 // atLeast lets the lock stay until then.

@@ -104,7 +104,7 @@ func (t *Term) afterLoss(reason holdctx.Reason, err error, at time.Time, ended [
 func (h *Hold) lost(err error, at time.Time) {
 	t := h.t
 	end, lease := t.Lease.End(), t.Lease.Granted()
-	if h.own != nil && !h.Watchdog {
+	if h.own != nil && !h.watchdog {
 		lease = h.own.Granted()
 	}
 	t.mu.Lock()
@@ -113,7 +113,7 @@ func (h *Hold) lost(err error, at time.Time) {
 	t.mu.Unlock()
 	loss.Count = max(1, loss.Count) // it is not counted any more if its release has found out
 	loss.Node = t.Node()
-	if f := t.Lease.Failure(); f != nil && h.Watchdog {
+	if f := t.Lease.Failure(); f != nil && h.watchdog {
 		loss.Failure, loss.FailureAt = f.Err, f.At
 	}
 	t.Env.Events.Lost(loss)

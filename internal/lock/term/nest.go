@@ -8,7 +8,7 @@ import (
 )
 
 // A nesting is a hold's place in the nest of its term. Those that are nested in the same
-// hold are siblings, and take turns. It is guarded by term.mu.
+// hold are siblings, and take turns. It is guarded by Term.mu.
 type nesting struct {
 	t          *Term
 	prev, next *Hold             // of the live holds of the term

@@ -69,9 +69,10 @@ type Params struct {
 	Member bool          // the hold is one of several: not passed on in this process
 	At     callsite.Site // where it was asked for
 
-	scope   *Scope                       // of WithOwner, if there is one
-	Refused func(why error) (waits bool) // of one that waits for others: see waiter; nil: it waits for itself
+	Refused func(why error) (waits bool) // of one that waits for others: see wait.Waiter; nil: it waits for itself
 	// Asks is what the server refuses to the callers of the scope that wait for this one. While this
 	// one waits itself it asks nothing. So where a wait begins, what has become of its requests is over.
 	Asks *request.Refusals
+
+	scope *Scope // of WithOwner, if there is one
 }

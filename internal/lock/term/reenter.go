@@ -132,7 +132,7 @@ func (t *nest) reserve(h, outer *Hold, l *Lock, want *Params) (count string, err
 // exclusive lock its holds, of a read-write lock those that write. Nobody decides by
 // that number, so nothing waits for it: requests that set it may overtake each other,
 // and when all have ended one more follows, if the number has changed meanwhile. It
-// is guarded by term.mu.
+// is guarded by Term.mu.
 type holdCount struct {
 	nested  bool // it was ever more than one: renewals carry it
 	updates int  // requests in flight that carry it

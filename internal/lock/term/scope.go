@@ -169,6 +169,7 @@ func (scope *Scope) turnInLocked(t *nest) *Hold {
 	return h
 }
 
+// ErrNotNested says that a caller cannot nest any more, and may come to the lock anew.
 var ErrNotNested = errors.New("the outer hold has ended")
 
 // hasItAlready refuses the scope what it has.

@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
-// sharing is what a term knows of its readers. It is guarded by term.mu.
+// sharing is what a term knows of its readers. It is guarded by Term.mu.
 type sharing struct {
 	reads  int           // of term.count, those that only read
 	opened time.Time     // since when
@@ -91,4 +91,5 @@ func (h *Hold) GiveUpTo(n int) (after func(), seated bool) {
 	return func() { t.dropped(left) }, true
 }
 
+// ErrRejoin says that a reader has no place in a term, and may look for one again.
 var ErrRejoin = errors.New("redlatch: the readers that are in let others join again")

@@ -12,7 +12,7 @@ import (
 type seen struct {
 	owner string
 	ttl   time.Duration
-	free  time.Time // from when on nobody has it, if it only stays until then: see keep.go; else zero
+	free  time.Time // from when on nobody has it, if it only stays until then: see keep.go of package term; else zero
 	asked time.Time // when the server was asked that said so
 }
 

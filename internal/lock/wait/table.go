@@ -29,7 +29,7 @@ type Entry struct {
 	ID      string // that the term of its only waiter will have; empty: the entry is shared
 	gate    gate.Gate[*term.Term]
 	news    notify.Listener
-	writers int32            // of a read-write lock: how many are in line to write; guarded by mu
+	writers int32            // of a read-write lock: how many are in line to write; guarded by the mutex
 	budget  handoff.Budget   // belongs to whoever is inside the gate
 	refused request.Refusals // of whoever is inside
 
