@@ -300,7 +300,7 @@ func TestNobodyForcesPermits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		takes := typ != "permits" && typ != "cluster" && !slices.Contains(counts(), typ)
+		takes := typ != "permits" && !sharded(typ) && !slices.Contains(counts(), typ)
 		if got := slices.Contains(plan.Faults, forced); got != takes {
 			t.Errorf("%s: it is forced: %t, want %t", typ, got, takes)
 		}

@@ -10,6 +10,40 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
+// An endpoint that took keys of several slots would be one server. One that a client does not believe shows a fault of that client's.
+func TestAnEndpointRefusesKeysOfSeveralSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := []*node{newNode(), newNode()}
+		nodes[1].site = 1
+		h := &history{start: time.Now()}
+		newCluster(nodes, t.Errorf)
+		var links []*link
+		for _, s := range nodes {
+			links = append(links, newLink(newChance(1, 1), s, weather{}, h))
+		}
+		l, script := &endpointLink{clusterLink: newClusterLink(links)}, driver.NewScript("test.set", "return #KEYS")
+		ask := func(keys []string, code string) {
+			t.Helper()
+			_, err := l.Run(bg, script, keys, nil)
+			var re *driver.RunError
+			if errors.As(err, &re); code == "" && err != nil || code != "" && (re == nil || re.Code != code) {
+				t.Errorf("%q: %v, want %q", keys, err, code)
+			}
+		}
+		ask([]string{"a"}, "")
+		ask([]string{"b", "{b}c"}, "")
+		ask([]string{"a", "b"}, crossSlot)
+		ask([]string{"a", "b"}, crossSlot) // it may have been on its way
+		refuses(t, h, "")
+		time.Sleep(patience + time.Millisecond)
+		ask([]string{"a", "b"}, crossSlot)
+		refuses(t, h, "knows that these count")
+		for _, s := range nodes {
+			s.mini.Close()
+		}
+	})
+}
+
 // A node that would execute a script whose keys are elsewhere would give a lock twice, and that would not be the library's fault.
 func TestANodeExecutesWhatItHasTheKeysOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,7 @@
 // of the clients believed meanwhile. What chance decides follows from a seed.
 //
 // A world has three processes of three workers each. They want two objects of one type: lock, nonreentrant, fenced, fair, readwrite,
-// multi, striped, spin, permits (of semaphore.Expirable), election, group, red, acked or cluster. They wait, try, acquire again within what they hold,
+// multi, striped, spin, permits (of semaphore.Expirable), election, group, red, acked, cluster or endpoint. They wait, try, acquire again within what they hold,
 // extend, give up and release. Some give up at the very moment at which another worker of their process releases, and so perhaps lets them in.
 // Some detach what they hold, and another process releases it by its id. Writers read within what they hold,
 // and may go on reading when they have released. Candidates stand by, or resign. Some clients have a MaxHold, and some give up sooner than
@@ -16,13 +16,14 @@
 // and unlock. They send the scripts of package redissonlua. Faults hit that process, too. The checker takes it for one more process.
 // A thread believes that it has something until its lease may be over, or until a renewal says that it is gone.
 //
-// The server is the embedded one, with the real scripts. It is called without sockets, so that nothing but fake time passes. Three types
+// The server is the embedded one, with the real scripts. It is called without sockets, so that nothing but fake time passes. Four types
 // need more than one server:
 //
 //   - red: a RedLock on three or five independent ones. Each has links, faults, a clock and losses of its own.
 //   - acked: a fenced lock, on a server with a replica that lags. Config.Acks is AckRequired, for one replica. WAIT asks only for what
 //     the script has written, as that of Redis 8 and of Valkey. Redis 6 and 7 wait for all that was executed before.
 //   - cluster: a lock, fenced or not, and two as a MultiLock, on two or three nodes.
+//   - endpoint: the same behind one endpoint, which clients take for one server. It finds the node, and refuses keys of several slots.
 //
 // # What goes wrong
 //
@@ -39,7 +40,7 @@
 //     nothing excuses anything.
 //   - acked, about every other time: the replica stands still, or takes over. The old primary then ends before, or still answers some
 //     processes. None of this excuses anything.
-//   - cluster, about every other time: a slot moves key by key, or the cluster is down. A node executes, or answers MOVED, ASK or
+//   - cluster and endpoint, about every other time: a slot moves key by key, or the cluster is down. A node executes, or answers MOVED, ASK or
 //     TRYAGAIN, by which of the keys it has. No data is lost there.
 //   - What nobody holds has no fault of the last kind, as no lease says how long a loss excuses what. Nor do processes end that use
 //     the semaphore: they would take its permits with them.
@@ -47,7 +48,7 @@
 // What cannot be shown here: a process of which the code stands still, too. No client's clock is stepped, because a bubble of fake time
 // has one. Nothing is decided by the wall clock, but that a hold may end early: package archtest keeps it so. What an adapter makes of
 // a redirection is its own: here a driver follows MOVED and ASK once, and package drivertest proves what adapters do on a real cluster.
-// Not played yet: an endpoint before shards, sharded Pub/Sub, a failover in a cluster, replicas of which only some acknowledge, and
+// Not played yet: sharded Pub/Sub, a failover in a cluster, replicas of which only some acknowledge, and
 // detached permits. When its clock is set back, the embedded server keeps what is left of a TTL, where Redis makes it longer.
 //
 // What is Redisson's own, and is not played or not held against anybody: what it takes with a request whose reply is lost, stays taken
@@ -64,7 +65,8 @@
 //     late request may have come, if nobody was told that it was forced. Everything else counts.
 //   - Of a RedLock each vote is checked so, at its server. Who trusts that it has the whole lock trusts a majority of the votes at each
 //     moment, whatever was lost. Two who do need a vote in common that a loss may have taken from one of them.
-//   - All keys of a script are of one slot.
+//   - All keys of a script are of one slot. At an endpoint they are so from when a client has been refused on.
+//   - In the calm a hold outlasts its lease.
 //   - A hold that ends by its window ends while the server still has it.
 //   - A lock is forced only from the owners that whoever forces it has found. A process that is asked to let go, and has found the word that
 //     says so, has told the holder before it answers. In the calm a holder is told before its lock is taken from it, and within a second.

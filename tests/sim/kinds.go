@@ -72,7 +72,7 @@ func Types() []string {
 		"lock", "nonreentrant", "fenced", "fair", "readwrite", "multi", "striped", "spin",
 		"permits", "election", "group",
 		"semaphore", "latch", "barrier", "limiter",
-		"red", "acked", "cluster",
+		"red", "acked", "cluster", "endpoint",
 	}
 }
 
@@ -80,7 +80,7 @@ func Types() []string {
 func counts() []string { return []string{"semaphore", "latch", "barrier", "limiter"} }
 
 // apart are those that need more than one server, or what is behind it.
-func apart() []string { return []string{"red", "acked", "cluster"} }
+func apart() []string { return []string{"red", "acked", "cluster", "endpoint"} }
 
 // Held are the others, of one server. Real processes play only these, because a checker of holds judges them.
 func Held() []string {
@@ -188,7 +188,7 @@ func newKind(name string) kind {
 		return expirable()
 	case "group":
 		return group()
-	case "cluster":
+	case "cluster", "endpoint":
 		return clustered()
 	case "red":
 		return red()

@@ -17,7 +17,7 @@ func sitesOf(plan Plan) int {
 	switch plan.Type {
 	case "red":
 		return 3 + 2*more
-	case "cluster":
+	case "cluster", "endpoint":
 		return 2 + more
 	}
 	return 1

@@ -139,6 +139,15 @@ func TestTheCheckerRefusesATurnThatComesTooLate(t *testing.T) {
 	}
 }
 
+// Where nothing goes wrong, nobody loses what it holds.
+func TestTheCheckerRefusesALossInTheCalm(t *testing.T) {
+	for ended, want := range map[error]string{nil: "", &redlatch.LostError{Reason: redlatch.LostExpired}: "loses a"} {
+		h := &history{start: time.Now()}
+		h.outlasts(1, "a", ended)
+		refuses(t, h, want)
+	}
+}
+
 // Leavers give up when somebody releases, and their calls have to end then.
 func TestLeaversGiveUpAtOnce(t *testing.T) {
 	for _, test := range []struct {

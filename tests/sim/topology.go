@@ -5,6 +5,7 @@ const (
 	OneServer   = "one server"
 	WithReplica = "one server with a replica"
 	Cluster     = "Cluster"
+	Endpoint    = "one endpoint before shards"
 	Independent = "independent servers"
 )
 
@@ -15,8 +16,13 @@ func Topology(typ string) string {
 		return WithReplica
 	case "cluster":
 		return Cluster
+	case "endpoint":
+		return Endpoint
 	case "red":
 		return Independent
 	}
 	return OneServer
 }
+
+// sharded says whether a type is played on servers that have some slots each.
+func sharded(typ string) bool { return Topology(typ) == Cluster || Topology(typ) == Endpoint }

@@ -12,7 +12,7 @@ func TestATypeIsOnOneServerUnlessItNeedsMore(t *testing.T) {
 			t.Errorf("%s is played on: %s", typ, Topology(typ))
 		}
 		plan := Plan{Type: typ}
-		if many := sitesOf(plan) > 1; many != (Topology(typ) == Cluster || Topology(typ) == Independent) {
+		if many := sitesOf(plan) > 1; many != (sharded(typ) || Topology(typ) == Independent) {
 			t.Errorf("%s has %d servers, on: %s", typ, sitesOf(plan), Topology(typ))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/observe"
 )
@@ -298,7 +299,9 @@ func (w *world) handOver(h *redlatch.Hold, all []*claim, own *chance) bool {
 
 // unexpected notes an error that no fault explains.
 func (w *world) unexpected(err error) {
-	if errors.Is(err, redlatch.ErrInvalid) || errors.Is(err, redlatch.ErrReentry) || errors.Is(err, redlatch.ErrNotHeld) {
+	var re *driver.RunError
+	several := errors.As(err, &re) && re.Code == crossSlot
+	if several || errors.Is(err, redlatch.ErrInvalid) || errors.Is(err, redlatch.ErrReentry) || errors.Is(err, redlatch.ErrNotHeld) {
 		w.fail("a worker gets the error %v", err)
 	}
 }

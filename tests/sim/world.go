@@ -106,7 +106,7 @@ func Play(plan Plan) *Report {
 		w.nodes, w.sites = append(w.nodes, s), append(w.sites, s)
 		w.turns = append(w.turns, make(chan struct{}, 1))
 	}
-	if plan.Type == "cluster" {
+	if sharded(plan.Type) {
 		w.cluster = newCluster(w.sites, w.fail)
 	}
 	for range processes {
@@ -129,6 +129,7 @@ func Play(plan Plan) *Report {
 		w.getAll(p)
 	}
 	for _, p := range w.alive() {
+		w.outlast(p)
 		for _, c := range w.crowds() {
 			w.takeTurns(p, object(p.number%objects), c)
 		}
@@ -185,6 +186,8 @@ func (w *world) newClients(links []*link, cfg redlatch.Config) (all []*redlatch.
 	case "cluster":
 		cfg.Redisson.PubSub = redlatch.PubSubClassic
 		drivers = []driver.Redis{newClusterLink(links)}
+	case "endpoint":
+		drivers = []driver.Redis{&endpointLink{clusterLink: newClusterLink(links)}}
 	case "acked": // what does not reach the replica does not count
 		cfg.Acks, cfg.AckReplicas = redlatch.AckRequired, 1
 		drivers = []driver.Redis{ackedLink{links[0]}}
@@ -293,6 +296,39 @@ func (w *world) getAll(p *process) {
 		if err != nil {
 			w.fail("in the calm, process %d and %s: %v", p.number, object(n), err)
 		}
+	}
+}
+
+// outlast has a process hold for longer than a lease, when nothing goes wrong: of shards, an object of each of two slots at once.
+func (w *world) outlast(p *process) {
+	if w.kind.once != nil || p.maxHold > 0 {
+		return
+	}
+	var all []*redlatch.Hold
+	for n := range objects {
+		if n > 0 && !sharded(w.Type) {
+			break
+		}
+		ctx, cancel := context.WithTimeout(bg, toCalm)
+		h, err := w.whole(p, object(n)).acquire(ctx)
+		cancel()
+		if err != nil {
+			w.fail("in the calm, process %d and %s: %v", p.number, object(n), err)
+			continue
+		}
+		all = append(all, h)
+	}
+	time.Sleep(2 * p.watchdog)
+	for _, h := range all {
+		w.outlasts(p.number, h.Name(), h.Err())
+		_ = h.Release(bg)
+	}
+}
+
+// outlasts judges whether a hold is one still, when nothing could end it.
+func (h *history) outlasts(process int, name string, ended error) {
+	if ended != nil {
+		h.fail("in the calm, process %d loses %s: %v", process, name, ended)
 	}
 }
 
@@ -429,7 +465,7 @@ func Standard(seed uint64, typ string) (Plan, error) {
 	case typ == "semaphore": // a process that dies takes its permits with it, and nobody says so
 		faults = slices.DeleteFunc(faults, func(what string) bool { return what == "kill" || what == "shut down" })
 	case slices.Contains(counts(), typ): // no lease bounds what a loss may excuse
-	case typ == "cluster":
+	case sharded(typ):
 		faults = append(faults, slices.Repeat(Clustered(), 7)...)
 	case seed%2 == 0 && typ == "permits": // a permit is given back by its id only: nobody forces one
 		faults = append(faults, slices.DeleteFunc(Losing(), func(what string) bool { return what == forced })...)

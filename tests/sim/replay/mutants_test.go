@@ -283,6 +283,11 @@ var mutants = []mutant{
 		"		k.revokes.Add(func() { k.revoke(m) })\n", "		_ = k.revoke\n",
 		"lock", 20, "which is not told so before",
 	},
+	{
+		"several locks", "a client forgets that an endpoint counts slots", "internal/request/slots.go",
+		"	case re.Code == \"CROSSSLOT\" && !slots.count.Swap(true):\n", "	case re.Code == \"CROSSSLOT\" && slots.count.Load():\n",
+		"endpoint", 20, "knows that these count",
+	},
 }
 
 // overlay returns a file that tells the go command what is different in the mutant.

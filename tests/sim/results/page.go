@@ -90,7 +90,7 @@ func unknown(names iter.Seq[string], loses bool) error {
 // topologies are those that locks are used on, and realTopologies what a campaign with real servers calls them. The page shows those,
 // too, on which nothing was played.
 var (
-	topologies     = []string{sim.OneServer, sim.WithReplica, sim.Cluster, sim.Independent}
+	topologies     = []string{sim.OneServer, sim.WithReplica, sim.Cluster, sim.Endpoint, sim.Independent}
 	realTopologies = []string{"single", "Sentinel", "Cluster", "independent servers"}
 )
 
