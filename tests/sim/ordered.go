@@ -193,7 +193,7 @@ func (w *world) mark(f fault) {
 func (w *world) allMarks() (all []linear.Mark) {
 	for _, c := range w.claims {
 		if !c.inner {
-			text, to := fmt.Sprintf("process %d has %s: %s", c.process, c.resource, c.how), c.to
+			text, to := fmt.Sprintf("process %d has %s (%s)", c.process, c.resource, c.how), c.to
 			if to < 0 { // it never ends
 				to = linear.Forever
 			}

@@ -81,7 +81,7 @@ func holds(capacity int) model {
 			return one(weigh(all) <= capacity && (op.Token == 0 || op.Token > t.token), taken{ownersText(all), max(t.token, op.Token)})
 		},
 		says: func(op Op) string {
-			text := fmt.Sprintf("%s %d as %d", op.What, op.N, op.Who)
+			text := fmt.Sprintf("%s %d of %d as hold %d", op.What, op.N, capacity, op.Who)
 			if op.Token > 0 {
 				text += fmt.Sprintf(" with the token %d", op.Token)
 			}

@@ -215,7 +215,7 @@ func TestADrawingShowsTheMomentAndWhatStruck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"orders0: process 9999 acquires 1 as 9999", "orders0: what was before", "FAULT 1001: cut", `"faults (2)"`, "process 7: acquires 1 as 7777, later", "it waits", "taken by 300:1*1"} {
+	for _, want := range []string{"orders0: process 9999 acquires 1 of 1 as hold 9999", "orders0: what was before", "FAULT 1001: cut", `"faults (2)"`, "process 7: acquires 1 of 1 as hold 7777, later", "it waits", "taken by 300:1*1"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page does not have %q", want)
 		}
