@@ -278,6 +278,39 @@ func TestAHoldEndsWhenAStrangerHasTheLock(t *testing.T) {
 	})
 }
 
+// Its caller does not wait for the answer, so that nothing but an event tells of it.
+func TestALossIsToldThatAReleaseFindsAfterItsContext(t *testing.T) {
+	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
+		told := make(chan claim.Loss, 2)
+		lock.Client().Events.Lost = func(loss claim.Loss) { told <- loss }
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		h := acquire(t.Context(), t, lock, term.Params{})
+		released := time.Now()
+		if err := h.Release(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("the release: %v", err)
+		}
+		synctest.Wait()
+		if len(told) > 0 {
+			t.Errorf("told of a loss of what was released: %v", (<-told).Err)
+		}
+
+		h = acquire(t.Context(), t, lock, term.Params{})
+		p.Give("x", puppet.Stranger)
+		if err := h.Release(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("the release of a lost hold: %v", err)
+		}
+		synctest.Wait()
+		if len(told) != 1 {
+			t.Fatalf("told %d times of a loss", len(told))
+		}
+		if loss := <-told; loss.Owner != h.ID() || !errors.Is(loss.Err, holdctx.ErrLost) || !loss.At.Equal(released) {
+			t.Errorf("told of %s at %v: %v; want %s at %v", loss.Owner, loss.At, loss.Err, h.ID(), released)
+		}
+		p.Give("x")
+	})
+}
+
 func TestARevokedHoldEndsAtOnceAndTheNextCallerGetsTheLock(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		h := acquire(t.Context(), t, lock, term.Params{})

@@ -236,16 +236,23 @@ func (h *Hold) Release(ctx context.Context) error {
 	var err error
 	switch left {
 	case nobody:
-		err = t.Finish(ctx, passable)
+		err = t.Finish(ctx, h, now, passable)
 	case readers:
-		err = t.Env.Server.Finish(ctx, t.Length, t.downgrade)
+		err = t.Env.Server.Finish(ctx, t.Length, func() error { return found(h, now, t.downgrade()) })
 	case others:
-	}
-	if errors.Is(err, holdctx.ErrLost) { // of which nobody has heard before
-		h.lost(err, now)
 	}
 	if observer != nil {
 		observer.Released(holdctx.EndOfRelease(err), now, err)
+	}
+	return err
+}
+
+// found returns what came of the release of a hold that ended then. If that has
+// found a loss, of which nobody has heard before, it tells of it: the caller may
+// have left. With nil there was no hold.
+func found(h *Hold, ended time.Time, err error) error {
+	if h != nil && errors.Is(err, holdctx.ErrLost) {
+		h.lost(err, ended)
 	}
 	return err
 }

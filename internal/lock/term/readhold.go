@@ -225,7 +225,7 @@ func (t *Term) dropped(left remains) {
 			t.mu.Lock()
 			passable := t.passableLocked(time.Now())
 			t.mu.Unlock()
-			_ = t.Finish(context.Background(), passable)
+			_ = t.Finish(context.Background(), nil, time.Time{}, passable)
 		})
 	}
 }

@@ -225,14 +225,15 @@ func (t *nest) endLocked(err error) (ended []*Hold) {
 	return ended
 }
 
-// Finish ends the term's last hold: the next goroutine of this process gets
-// the lock, if it is passable, or it is released in Redis and the gate is left. ctx only
-// bounds the waiting for that.
-func (t *Term) Finish(ctx context.Context, passable bool) error {
+// Finish ends a term without holds, of which h was the last one and ended then; nil:
+// it has had none. The next goroutine of this process gets the lock, if it is
+// passable, or it is released in Redis and the gate is left. ctx only bounds the
+// waiting for that.
+func (t *Term) Finish(ctx context.Context, h *Hold, ended time.Time, passable bool) error {
 	if passable && t.Home.Pass(t) {
 		return nil
 	}
-	return t.release(ctx)
+	return t.release(ctx, h, ended)
 }
 
 // passableLocked says whether the term may go to another goroutine of this process.
@@ -242,7 +243,7 @@ func (t *nest) passableLocked(now time.Time) bool {
 
 // release ends the term in Redis, then lets the next in. Once it has been
 // sent the id is never taken again. ctx only bounds the waiting for the reply.
-func (t *Term) release(ctx context.Context) error {
+func (t *Term) release(ctx context.Context, h *Hold, ended time.Time) error {
 	t.Env.Clock.Remove(&t.Lease)
 	t.Home.Forget(t, true)
 	t.mu.Lock()
@@ -250,7 +251,7 @@ func (t *Term) release(ctx context.Context) error {
 		err := t.err
 		t.mu.Unlock()
 		t.Home.Leave()
-		return err
+		return found(h, ended, err)
 	}
 	t.state, t.err = termOver, holdctx.ErrReleased
 	others, rest := t.others, t.stays.left()
@@ -263,14 +264,17 @@ func (t *Term) release(ctx context.Context) error {
 		rest := call
 		t.Env.Server.Go(func() {
 			reply, err := rest.Finish()
-			reply = t.Lock.left(context.Background(), reply)
-			_ = t.Released(&rest, reply, err)
-			t.Home.Depart(t, max(others, int(reply.Int)-1), foreign)
+			_ = found(h, ended, depart(context.Background(), t, &rest, reply, err, others, foreign))
 		})
 		return err
 	}
+	return found(h, ended, depart(ctx, t, &call, reply, err, others, foreign))
+}
+
+// depart judges the server's answer to the release, and leaves the gate.
+func depart(ctx context.Context, t *Term, call *request.Call, reply driver.Reply, err error, others, foreign int) error {
 	reply = t.Lock.left(ctx, reply)
-	err = t.Released(&call, reply, err)
+	err = t.Released(call, reply, err)
 	t.Home.Depart(t, max(others, int(reply.Int)-1), foreign)
 	return err
 }

@@ -84,7 +84,7 @@ func passOn(t *term.Term) {
 		e.budget.Settled(e.news.Foreign(), now)
 	}
 	e.budget.Begin(now, true)
-	_ = t.Finish(context.Background(), passable)
+	_ = t.Finish(context.Background(), nil, now, passable)
 }
 
 // start makes a term that was just taken live, with its first hold, and begins a quantum if
