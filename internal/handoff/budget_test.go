@@ -354,7 +354,8 @@ func TestABriefDebtIsOneShortPause(t *testing.T) {
 
 // Nobody may have taken anything: too little is left for the first in line, who
 // wants more than was released. Turns go on as if it were gone, each with a pause
-// of its own, until what is wanted is here: then it is known that nobody used them.
+// of its own, until what is wanted is here. Then it is known that nobody used
+// them.
 func TestTooLittleForTheFirstCountsAsTakenUntilItIsHad(t *testing.T) {
 	now := time.Now()
 	var u Budget

@@ -469,7 +469,7 @@ func TestAPermitIsLostInTime(t *testing.T) {
 	}
 }
 
-// Its caller does not wait for the answer, so that nothing but an event tells of it.
+// Its caller does not wait for the answer: only an event tells of it.
 func TestALossIsToldThatAReleaseFindsAfterItsContext(t *testing.T) {
 	world(t, func(t *testing.T, c *client) {
 		s := c.desks(t, 3)

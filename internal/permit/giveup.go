@@ -62,18 +62,18 @@ func (s *Expirable) sendRelease(ctx context.Context, ps []*Permit, ended time.Ti
 		rest := call
 		all.Server.Go(func() {
 			reply, err := rest.Finish()
-			_ = s.released(&rest, ps, ended, reply, err)
+			_ = released(s, &rest, ps, ended, reply, err)
 			all.expirable.released(q, reply, foreign, rest.Sent)
 		})
 		return err
 	}
 	all.expirable.released(q, reply, foreign, call.Sent)
-	return s.released(&call, ps, ended, reply, err)
+	return released(s, &call, ps, ended, reply, err)
 }
 
 // released judges the server's answer to the release, and tells of those that were
 // gone, of whose loss nobody has heard before.
-func (s *Expirable) released(call *request.Call, ps []*Permit, ended time.Time, reply driver.Reply, failed error) (err error) {
+func released(s *Expirable, call *request.Call, ps []*Permit, ended time.Time, reply driver.Reply, failed error) (err error) {
 	first, live := ps[0], min(max(int(request.First(reply).Int), 0), len(ps)) // whatever a proxy makes of the answer
 	id := ""
 	if len(ps) == 1 {
