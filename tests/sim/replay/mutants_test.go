@@ -209,7 +209,7 @@ var mutants = []mutant{
 		"lock", 60, "which was detached",
 	},
 	{
-		"the gate of a process", "a process passes its lock on to two callers", "internal/gate/gate.go",
+		"callers of one process", "a process passes its lock on to two callers", "internal/gate/gate.go",
 		"	return g.admit(v)\n", "	defer g.admit(v)\n	return g.admit(v)\n",
 		"lock", 20, "beside",
 	},
@@ -259,7 +259,7 @@ var mutants = []mutant{
 		"fenced", 20, "for its turn",
 	},
 	{
-		"the gate of a process", "who gives up as the gate lets it in leaves it closed", "internal/gate/gate.go",
+		"callers of one process", "who gives up as the gate lets it in leaves it closed", "internal/gate/gate.go",
 		"	if !w.place.Taken() {\n		return false\n	}\n", "	if !w.place.Taken() {\n		w.in.Store(false)\n		return true\n	}\n",
 		"lock", 20, "",
 	},

@@ -26,7 +26,7 @@ var rules = []rule{
 	{"a release frees what is its own", "exclusion"},
 	{"one owner at a time", "exclusion"},
 	{"re-entry", "exclusion"},
-	{"the gate of a process", "between-processes"},
+	{"callers of one process", "between-processes"},
 	{"turns", "turns"},
 	{"what is given in a fair lock's queue", "fair-locks"},
 	{"readers and writers", "readers-and-writers"},
