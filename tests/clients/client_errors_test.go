@@ -345,7 +345,7 @@ func TestNoErrorIsAnEnginesOwn(t *testing.T) {
 			cancel()
 			return nil
 		})
-		if whole.Err() != context.Canceled { //nolint:errorlint // a context's own
+		if whole.Err() != context.Canceled {
 			t.Error("nobody was elected")
 		}
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch/tests/sim"
 	"github.com/redlatch/redlatch/tests/sim/linear"
+	"github.com/redlatch/redlatch/tests/sim/mutants"
 	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
@@ -83,9 +84,9 @@ func TestASeedIsPlayedTheSameWayEachTime(t *testing.T) {
 
 // What goes wrong needs few faults, and they have to be found.
 func TestShrinkLeavesOutWhatIsNotNeeded(t *testing.T) {
-	m := mutants[0]
-	p := playerOf(t, "-overlay", m.overlay(t))
-	plan := m.find(t, p)
+	m := mutants.All[0]
+	p := playerOf(t, "-overlay", overlay(t, m))
+	plan := find(t, m, p)
 	r, err := p.play(t.Context(), plan)
 	if err != nil {
 		t.Fatal(err)
