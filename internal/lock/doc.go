@@ -44,6 +44,6 @@
 // # What it does not know
 //
 // It does not know what users call a lock, how an error reads that a lock is busy or
-// lost, or who hears of events: it says facts, and Options has a function for each
-// event. It does not know several clients: internal/multi does.
+// lost, or who hears of events: it says facts, and term.Events has a function for
+// each event. It does not know several clients: internal/multi does.
 package lock

@@ -90,7 +90,11 @@ func released(s *Expirable, call *request.Call, ps []*Permit, ended time.Time, r
 			id = first.ID()
 		}
 		err = s.all.Server.Public(fact.Lost{Name: s.Name(), Kind: claim.Expirable, Owner: id, Reason: holdctx.Gone, Confirmed: first.lease.Confirmed()})
-		for _, p := range ps[live:] {
+		lost := ps[live:]
+		if call.Left && call.Unknown { // an attempt without an answer may have released them in time, and nobody waits
+			lost = nil
+		}
+		for _, p := range lost {
 			loss := p.loss(err, ended)
 			if live > 0 {
 				loss.Owner = "" // nobody knows which

@@ -267,8 +267,9 @@ func TestARequestLastsWhileAnybodyIsInLine(t *testing.T) {
 		if err := d.While(b.Waiter).Err(); err == nil {
 			t.Error("nobody is in line, and it lasts")
 		}
-		if cause := d.waits("c"); d.While(cause.Waiter).Value(d) != nil || !d.tell(cause, nil) {
-			t.Error("it has values of nobody")
+		c := d.waits("c", func(c *caller) { c.Ctx = context.WithValue(c.Ctx, d, "its value") })
+		if got := d.While(c.Waiter).Value(d); got != "its value" || !d.tell(c, nil) {
+			t.Errorf("of the value of the caller's context this is left: %v", got)
 		}
 	})
 }

@@ -77,7 +77,7 @@ func ms(d time.Duration) string { return fmt.Sprintf("%g ms", float64(d.Microsec
 // millis prints microseconds as milliseconds.
 func millis(us float64) string { return short(us/1000) + " ms" }
 
-// span says what was measured of some: "from 0.97 to 0.98 ms", or one figure if they do not differ.
+// span says what was measured of some: "0.97 to 0.98 ms", or one figure if they do not differ.
 func (r record) span(scenario string, f metric, text func(float64) string, who ...implementation) string {
 	var all []float64
 	for _, i := range who {

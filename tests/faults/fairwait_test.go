@@ -186,8 +186,11 @@ func (s *story) fairProcessesExclude() {
 				switch err := h.Release(bg); {
 				case errors.As(err, &lost) && time.Since(lost.Confirmed) >= givenFor:
 					late.Add(1)
-				case err != nil:
+				case lost != nil:
 					s.T.Errorf("Release: %v, %v after it was confirmed", err, time.Since(lost.Confirmed))
+					return
+				case err != nil:
+					s.T.Errorf("Release: %v", err)
 					return
 				}
 			}

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
+	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -297,6 +299,40 @@ func TestTheDocsShowTheLineOfALoss(t *testing.T) {
 			if !strings.Contains(line, part) || !strings.Contains(shown, part) {
 				t.Errorf("%s is not in both: %s", part, line)
 			}
+		}
+	})
+}
+
+// An attempt whose reply was lost has released the lock in time. That a later one finds nothing, when the lease is over, shows no loss.
+func TestAReleaseWhoseReplyIsLostIsNoLoss(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		var lost atomic.Int64
+		var away atomic.Bool
+		d := &locktest.Tap{}
+		d.Hook = func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			reply, err := next()
+			if away.Load() {
+				return driver.Reply{}, locktest.ErrReplyLost
+			}
+			return reply, err
+		}
+		c := w.Tapped(redlatch.Config{}, d, observe.Hooks{Lost: func(observe.LostEvent) { lost.Add(1) }})
+		ctx, cancel := context.WithCancel(bg)
+		cancel()
+		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(5*time.Second)))
+		permit, err := semaphore.NewExpirable(c, "desks", 1, redlatch.Lease(5*time.Second)).Acquire(bg, 1)
+		w.OK(err)
+		away.Store(true)
+		for _, h := range []*redlatch.Hold{h, permit} {
+			if err := h.Release(ctx); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		time.Sleep(7 * time.Second)
+		away.Store(false)
+		time.Sleep(time.Minute)
+		if n := lost.Load(); n != 0 {
+			t.Errorf("%d losses are told of, of what was released in time", n)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
@@ -266,6 +267,47 @@ func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
 		w.Release(rd)
 		w.WantNoKeys()
 	})
+}
+
+// The writer has let go in time. What its readers lose afterwards is not its loss, whether it waits for the downgrade or not.
+func TestAWriterThatHasReleasedLosesNothingWithItsReaders(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		locktest.InFakeTime(t, func(w *locktest.World) {
+			var away atomic.Bool
+			d := &locktest.Tap{}
+			d.Hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+				if away.Load() {
+					return driver.Reply{}, locktest.ErrReplyLost
+				}
+				return next()
+			}
+			lost := make(chan string, 5)
+			rw := w.Tapped(redlatch.Config{}, d, observe.Hooks{Lost: func(e observe.LostEvent) { lost <- e.Mode }}).ReadWriteLock("orders")
+			wr := w.Acquire(bg, locktest.With(rw.Write(), redlatch.Lease(5*time.Second)))
+			rd := w.Acquire(wr.Context(), locktest.With(rw.Read(), redlatch.Lease(5*time.Second)))
+			away.Store(true)
+			ctx, cancel := context.WithCancel(bg)
+			if !waits {
+				cancel()
+			}
+			if err := wr.Release(ctx); err == nil || errors.Is(err, redlatch.ErrLost) {
+				t.Errorf("the release of the writer, which waits for the answer: %v: %v", waits, err)
+			}
+			cancel()
+			<-rd.Context().Done()
+			time.Sleep(time.Minute)
+			away.Store(false)
+			w.WantErr(rd.Release(bg), redlatch.ErrLost)
+			close(lost)
+			for mode := range lost {
+				if mode != "read" {
+					t.Errorf("a %s is lost, too", mode)
+				}
+			}
+			time.Sleep(5 * time.Minute) // all that may still be released again
+			w.WantNoKeys()
+		})
+	}
 }
 
 func TestADowngradeThatIsRefusedIsNotRepeated(t *testing.T) {

@@ -65,7 +65,8 @@
 //     late request may have come, if nobody was told that it was forced. Everything else counts.
 //   - Of a RedLock each vote is checked so, at its server. Who trusts that it has the whole lock trusts a majority of the votes at each
 //     moment, whatever was lost. Two who do need a vote in common that a loss may have taken from one of them.
-//   - All keys of a script are of one slot. At an endpoint they are so from when a client has been refused on.
+//   - All keys of a script are of one slot. An endpoint refuses keys of several slots. After the first refusal a client
+//     sends them apart.
 //   - In the calm a hold outlasts its lease.
 //   - A hold that ends by its window ends while the server still has it.
 //   - A lock is forced only from the owners that whoever forces it has found. A process that is asked to let go, and has found the word that

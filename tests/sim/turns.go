@@ -17,14 +17,14 @@ func turnWithin(waiting int, section time.Duration) time.Duration {
 	return time.Duration(waiting+1)*(section+longestPause) + time.Second
 }
 
-// A want is what is wanted of an object: it is acquired, and then given back.
-type want func(ctx context.Context, p *process, name string) (back func() error, err error)
+// An acquire acquires something of an object, which is then given back.
+type acquire func(ctx context.Context, p *process, name string) (back func() error, err error)
 
 // A crowd is a process that has an object all the time, since its goroutines pass it on to each other, and what others want of it.
 type crowd struct {
 	goroutines   int
 	section      time.Duration // for which one of them has it
-	theirs, want want
+	busy, others acquire
 	keeps        bool // the others give it back only in the end
 }
 
@@ -35,30 +35,30 @@ func (w *world) crowds() []crowd {
 	whole := func(ctx context.Context, p *process, name string) (func() error, error) {
 		return w.gets(ctx, w.whole(p, name))
 	}
-	all := []crowd{{workers, short, whole, whole, false}}
+	all := []crowd{{goroutines: workers, section: short, busy: whole, others: whole}}
 	switch w.Type {
 	case "lock", "nonreentrant", "fenced", "fair", "group", "acked":
 		return all
 	case "readwrite": // they read beside one another, so that somebody always does
-		return append(all, crowd{workers, short, func(ctx context.Context, p *process, name string) (func() error, error) {
+		return append(all, crowd{goroutines: workers, section: short, others: whole, busy: func(ctx context.Context, p *process, name string) (func() error, error) {
 			return w.gets(ctx, choice{lock: p.client.ReadWriteLock(name).Read()})
-		}, whole, false})
+		}})
 	case "permits":
 		one := func(ctx context.Context, p *process, name string) (func() error, error) {
 			return w.gets(ctx, choice{of: semaphore.NewExpirable(p.client, name, permits), weight: 1})
 		}
-		return append(all, crowd{3 * permits, long, one, one, true})
+		return append(all, crowd{goroutines: 3 * permits, section: long, busy: one, others: one, keeps: true})
 	case "semaphore":
 		one := func(ctx context.Context, p *process, name string) (func() error, error) {
 			s := semaphore.New(p.client, name, permits)
 			return func() error { return s.Release(bg, 1) }, s.Acquire(ctx, 1)
 		}
-		return []crowd{{3 * permits, long, one, one, true}}
+		return []crowd{{goroutines: 3 * permits, section: long, busy: one, others: one, keeps: true}}
 	}
 	return nil
 }
 
-// gets is a want of what is held.
+// gets is an acquire of what is held.
 func (w *world) gets(ctx context.Context, x choice) (back func() error, err error) {
 	h, err := x.acquire(ctx)
 	if err != nil {
@@ -74,9 +74,9 @@ func (w *world) takeTurns(busy *process, name string, c crowd) {
 	for range c.goroutines {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				back, err := c.theirs(ctx, busy, name)
+				back, err := c.busy(ctx, busy, name)
+				time.Sleep(c.section) // also if it has nothing: else time would not go on
 				if err == nil {
-					time.Sleep(c.section)
 					_ = back()
 				}
 			}
@@ -103,7 +103,7 @@ func (w *world) waitTurn(ctx context.Context, p, busy *process, name string, c c
 	turn, cancel := context.WithTimeout(ctx, most+time.Second)
 	defer cancel()
 	from := w.now()
-	back, err := c.want(turn, p, name)
+	back, err := c.others(turn, p, name)
 	if w.turn(p.number, busy.number, name, w.now()-from, most, err); err != nil {
 		return
 	}

@@ -30,7 +30,8 @@ type Queuers struct {
 	closed bool
 }
 
-// New returns the queuers of a client with these entries.
+// New returns the queuers of a client with these entries, and has them leave queues
+// and end spares for it (Env.Quit, Table.AtClose).
 func New(ls *wait.Table) *Queuers {
 	c := &Queuers{Table: ls, leavers: queue.NewGather[leaver](mostQuit, ls.Server.Go)}
 	ls.Quit, ls.AtClose = c.leaveQueue, c.closeSpares

@@ -102,7 +102,7 @@ func joinOrLineUp(ctx context.Context, c *wait.Table, l *term.Lock, e *wait.Entr
 		rq.Start(c.Server, l.AllKeys(), rq.work)
 		e.Extra = rq
 	}
-	reader := &reader{Wait: p.AsWait(ctx), Once: want.Try, Want: toRead{queue: rq, since: want.Since, lease: want.Lease, hasLease: want.HasLease}}
+	reader := &reader{Wait: p.Shown(ctx), Once: want.Try, Want: toRead{queue: rq, since: want.Since, lease: want.Lease, hasLease: want.HasLease}}
 	rq.Lock()
 	defer rq.Unlock()
 	rq.JoinLocked(reader, e.Retain)
@@ -179,7 +179,7 @@ func (rq *readQueue) tell(ctx context.Context, h *term.Hold, err error, lease ti
 	after()
 }
 
-// Saw implements extra. What was seen before a reader came does not count for it.
+// Saw implements wait.Extra. What was seen before a reader came does not count for it.
 func (rq *readQueue) Saw(asked, free time.Time) {
 	rq.Lock()
 	defer rq.Unlock()
@@ -190,14 +190,14 @@ func (rq *readQueue) Saw(asked, free time.Time) {
 	}
 }
 
-// Rejoin implements extra.
+// Rejoin implements wait.Extra.
 func (rq *readQueue) Rejoin() {
 	rq.Lock()
 	defer rq.Unlock()
 	rq.TellAllLocked(term.ErrRejoin)
 }
 
-// Waits implements extra.
+// Waits implements wait.Extra.
 func (rq *readQueue) Waits(list *claim.List) {
 	rq.Claims(list, func(*reader) claim.Claim { return rq.l.Wanted("") })
 }

@@ -28,7 +28,7 @@ type Env struct {
 	renewals map[*script.Script]*renew.Kind // how leases are renewed with a script
 
 	// Quit releases the id of a lock whose kind gathers, together with others. t is its term, which has a share of its home
-	// for that; nil: it is an orphan's.
+	// for that; nil: it is an orphan's. Package fair sets it.
 	Quit func(l *Lock, id string, t *Term)
 }
 

@@ -39,7 +39,7 @@ type nest struct {
 	holdCount
 }
 
-// keeping is for which holds the watchdog has a lease renewed. It is guarded by nest.mu.
+// keeping is for which holds the watchdog has a lease renewed. It is guarded by Term.mu.
 type keeping struct {
 	watched  int           // how many of the live ones it keeps
 	keep     time.Duration // the longest lease that it is to renew one of them for

@@ -186,16 +186,18 @@ func (t *Term) downgrade() error {
 	call := t.Op(lua.ReadWriteDowngrade, []string{t.ID, t.Lock.Channel})
 	call.Keys = []string{t.Lock.Key, wire.ReadTimeout(t.Lock.Key, t.ID, 1)}
 	reply, err := call.Run(context.Background())
-	if err == nil && reply.Int != 1 {
-		t.Lose(holdctx.Gone)
-	}
+	gone := err == nil && reply.Int != 1 && t.Lose(holdctx.Gone)
 	t.mu.Lock()
 	t.proves = t.proves || err == nil
 	live, over := t.state == termLive, t.err
 	t.mu.Unlock()
 	switch {
+	case gone:
+		return over
 	case !live && errors.Is(over, holdctx.ErrNotHeld):
 		return nil // released by the last reader
+	case !live && errors.Is(over, holdctx.ErrLost):
+		return err // the readers have lost it since: that is no loss of the writer's
 	case !live:
 		return over
 	case err != nil:

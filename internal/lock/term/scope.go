@@ -123,8 +123,8 @@ func (nest *ScopeNest) Leave(l *Lock) {
 	scope.forgetLocked(l)
 }
 
-// Has notes the latest hold of the scope. The caller has the slot.
-func (nest *ScopeNest) Has(h *Hold) { nest.t.Store(h.t) }
+// Note notes the latest hold of the scope. The caller has the slot.
+func (nest *ScopeNest) Note(h *Hold) { nest.t.Store(h.t) }
 
 // released lets the scope forget a lock that it may not have any more.
 func (scope *Scope) released(l *Lock) {

@@ -32,7 +32,7 @@ func TestAScopeForgetsALockThatItHasNot(t *testing.T) {
 	h := &held.first
 	h.t, h.scope, held.holds = held, scope, h
 	one = scope.Enter(l, &Params{})
-	one.Has(h)
+	one.Note(h)
 	one.Leave(l)
 	remembers(1, "with a hold")
 	held.holds = nil

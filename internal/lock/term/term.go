@@ -225,8 +225,8 @@ func (t *nest) endLocked(err error) (ended []*Hold) {
 	return ended
 }
 
-// Finish ends a term without holds, of which h was the last one and ended then; nil:
-// it has had none. The next goroutine of this process gets the lock, if it is
+// Finish ends a term without holds. h is the hold whose release this is, and which
+// ended then; nil: nobody is told of a loss. The next goroutine of this process gets the lock, if it is
 // passable, or it is released in Redis and the gate is left. ctx only bounds the
 // waiting for that.
 func (t *Term) Finish(ctx context.Context, h *Hold, ended time.Time, passable bool) error {
@@ -264,7 +264,10 @@ func (t *Term) release(ctx context.Context, h *Hold, ended time.Time) error {
 		rest := call
 		t.Env.Server.Go(func() {
 			reply, err := rest.Finish()
-			_ = found(h, ended, depart(context.Background(), t, &rest, reply, err, others, foreign))
+			err = depart(context.Background(), t, &rest, reply, err, others, foreign)
+			if !rest.Unknown { // or else an attempt without an answer may have released it in time
+				_ = found(h, ended, err)
+			}
 		})
 		return err
 	}

@@ -15,23 +15,23 @@ import (
 // entries: their terms have the holds, and a caller that waits leaves what is to be known of it where
 // it waits. A caller that gets a lock at once leaves nothing, so it pays nothing.
 
-// A wait is what a caller that waits for a lock leaves.
-type wait struct {
+// A shownWait is what a caller that waits for a lock leaves.
+type shownWait struct {
 	claim.Wait
 
 	l *term.Lock // nil: it is not to be shown
 }
 
-// AsWait returns what the caller leaves where it waits, of itself.
-func (p *Waiter) AsWait(ctx context.Context) claim.Wait {
+// Shown returns what the caller leaves of itself where it waits.
+func (p *Waiter) Shown(ctx context.Context) claim.Wait {
 	return claim.Wait{Ctx: ctx, Since: p.start, Until: p.until, Site: p.at}
 }
 
-// wait returns what the caller leaves where it waits, of itself and of the lock.
-func (p *Waiter) wait(ctx context.Context) wait { return wait{p.AsWait(ctx), p.lock} }
+// shownFor adds the lock that it waits for.
+func (p *Waiter) shownFor(ctx context.Context) shownWait { return shownWait{p.Shown(ctx), p.lock} }
 
 // add adds the wait to a list, if it is to be shown. The list may be full then.
-func (w *wait) add(list *claim.List, owner string) (more bool) {
+func (w *shownWait) add(list *claim.List, owner string) (more bool) {
 	if w.l == nil {
 		return true
 	}
@@ -40,7 +40,7 @@ func (w *wait) add(list *claim.List, owner string) (more bool) {
 
 // A takingWait is the wait of a caller that is inside a gate, and has to wait there, to take a term.
 type takingWait struct {
-	wait
+	shownWait
 
 	t *term.Term
 }
@@ -50,7 +50,7 @@ func (p *Waiter) Publish(ctx context.Context, e *Entry, t *term.Term) {
 	if p.lock == nil || (p.shown != nil && p.shown.t == t) {
 		return
 	}
-	p.shown = &takingWait{p.wait(ctx), t}
+	p.shown = &takingWait{p.shownFor(ctx), t}
 	e.Lock()
 	defer e.Unlock()
 	e.waits = p.shown
@@ -73,14 +73,14 @@ type unplaced struct {
 
 // An unplacedWait is the wait of one of them.
 type unplacedWait struct {
-	wait
+	shownWait
 
 	place queue.Place[*unplacedWait]
 }
 
 // publish makes a wait visible to Claims, until over is called.
-func (u *unplaced) publish(w wait) (over func()) {
-	x := &unplacedWait{wait: w}
+func (u *unplaced) publish(w shownWait) (over func()) {
+	x := &unplacedWait{shownWait: w}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.line.Push(&x.place, x, false)
@@ -94,7 +94,7 @@ func (u *unplaced) publish(w wait) (over func()) {
 // Publish makes a caller that has waited for the lock since then visible to Claims, until over is
 // called. It is for callers that want several locks, and wait for none of them now.
 func (c *Table) Publish(ctx context.Context, l *term.Lock, since time.Time, want *term.Params) (over func()) {
-	return c.unplaced.publish(wait{claim.Wait{Ctx: ctx, Since: since, Until: want.Until, Site: want.At}, l})
+	return c.unplaced.publish(shownWait{claim.Wait{Ctx: ctx, Since: since, Until: want.Until, Site: want.At}, l})
 }
 
 // Claims tells what callers of this client hold and wait for: each thing as it is when it is
@@ -118,7 +118,7 @@ func (c *Table) Claims(yield claim.Yield) {
 	others := u.line.Len()
 	for x := range u.line.All() {
 		others--
-		if !x.wait.add(&list, "") {
+		if !x.add(&list, "") {
 			break
 		}
 	}
@@ -160,7 +160,7 @@ func (e *Entry) claims(list *claim.List, yield claim.Yield) (more bool) {
 func queued(g *gate.Gate[*term.Term], list *claim.List, yield claim.Yield) (more bool) {
 	others := g.Look(func(who any) bool {
 		tk, ok := who.(*ticket)
-		return !ok || tk.wait.add(list, "")
+		return !ok || tk.add(list, "")
 	})
 	list.Others(others)
 	return list.Tell(yield)

@@ -64,8 +64,8 @@ func (p *Waiter) amongSiblings(ctx context.Context, outer *term.Hold, want *term
 	return p.GiveUpError(err)
 }
 
-// EnterScope acquires or re-enters the lock for a scope, after the others of it. fresh is how to come to the lock if the scope
-// has it not.
+// EnterScope acquires or re-enters the lock for a scope, after the others of it. fresh acquires the lock if the scope
+// does not hold it.
 func (c *Table) EnterScope(ctx context.Context, l *term.Lock, scope *term.Scope, want *term.Params, fresh func() (*term.Hold, error)) (*term.Hold, error) {
 	nest := scope.Enter(l, want)
 	defer nest.Leave(l)
@@ -76,7 +76,7 @@ func (c *Table) EnterScope(ctx context.Context, l *term.Lock, scope *term.Scope,
 		if want.Try {
 			return nil, p.GiveUpError(request.ErrWaitOver)
 		}
-		over := c.unplaced.publish(p.wait(ctx))
+		over := c.unplaced.publish(p.shownFor(ctx))
 		how := request.Waiting{Key: p.key, Asks: &nest.Refusals, Since: want.Since, Until: p.until, Stop: c.Server.Done}
 		_, err := request.Wait(ctx, c.Server, &how, nest.Slot)
 		if over(); err != nil {
@@ -89,7 +89,7 @@ func (c *Table) EnterScope(ctx context.Context, l *term.Lock, scope *term.Scope,
 		return h, p.GiveUpError(err)
 	}
 	if h, err = fresh(); err == nil {
-		nest.Has(h)
+		nest.Note(h)
 	}
 	return h, err
 }

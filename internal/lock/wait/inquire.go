@@ -83,7 +83,7 @@ func (p *Waiter) Beside(ctx context.Context, e *Entry, want *term.Params) reques
 	return how
 }
 
-// AskAt notes when the holder is to be asked yet; zero: it was asked.
+// AskAt says when the holder is still to be asked; zero: it was asked.
 func (p *Waiter) AskAt(at time.Time) { p.inquiry.at = at }
 
 // Pause waits for d or for news, and says whether there was news.

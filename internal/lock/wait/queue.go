@@ -42,7 +42,7 @@ func (queue *Queue) Enter(ctx context.Context, want *term.Params) (_ *Place, wai
 	p.refused = func(error) bool { waited = true; return true }
 	if !e.gate.TryEnter() {
 		if _, err := p.enter(ctx, e, want); err != nil {
-			return nil, waited, c.Server.Public(err)
+			return nil, waited, err
 		}
 	}
 	return &Place{entry: e}, waited, nil

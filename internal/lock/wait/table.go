@@ -135,7 +135,7 @@ func (c *Table) Occupy(e *Entry, l *term.Lock, want *term.Params) *term.Term {
 	return t
 }
 
-// Get returns the entry for a lock; its put gives it back.
+// Get returns the entry for a lock; its Put gives it back.
 func (c *Table) Get(l *term.Lock) *Entry {
 	return c.entries.Get(l.Entry, func() *Entry {
 		e, ok := c.pool.Get().(*Entry)

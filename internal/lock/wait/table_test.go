@@ -14,7 +14,7 @@ import (
 // client with them.
 func TestNobodyWaitsForAnEntryWhileAllAreLocked(t *testing.T) {
 	for name, look := range map[string]func(ls *Table){
-		"the term of values of a group": func(ls *Table) { ls.Holder("orders", "owner") },
+		"the term of values of a group": func(ls *Table) { ls.Holder("others", "stranger") },
 		"the term of an owner":          func(ls *Table) { ls.Known("orders", "owner") },
 	} {
 		t.Run(name, func(t *testing.T) {

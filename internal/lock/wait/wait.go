@@ -81,7 +81,7 @@ func (c *Table) compete(ctx context.Context, e *Entry, l *term.Lock, want *term.
 		call := t.Taking(l.Kind.Take, t.Args[:2], want, &e.refused)
 		facts, err := Take(ctx, t, &call, 2)
 		if err != nil {
-			return nil, err // take has left the gate, or will
+			return nil, err // Take has left the gate, or will
 		}
 		if facts == nil {
 			h, trusted := e.start(ctx, t, want, true)
@@ -284,7 +284,7 @@ func (p *Waiter) lineUp(ctx context.Context, g *gate.Gate[*term.Term], turn turn
 		tk = &ticket{Ticket: gate.NewTicket[*term.Term]()}
 		tk.Who = tk
 	}
-	tk.wait = p.wait(ctx)
+	tk.shownWait = p.shownFor(ctx)
 	if in = g.Enter(tk.Ticket); !in {
 		p.notNow(request.ErrWaitOver)
 		err = p.await(ctx, tk, turn, before, slow)
@@ -303,7 +303,7 @@ func (p *Waiter) lineUp(ctx context.Context, g *gate.Gate[*term.Term], turn turn
 // timer and to stop it for each of them took a tenth of a hand-off's time.
 type ticket struct {
 	*gate.Ticket[*term.Term]
-	wait // guarded by the gate
+	shownWait // guarded by the gate
 
 	alarm *time.Timer
 	rings time.Time   // what it was last set to
