@@ -77,22 +77,36 @@ func ms(d time.Duration) string { return fmt.Sprintf("%g ms", float64(d.Microsec
 // millis prints microseconds as milliseconds.
 func millis(us float64) string { return short(us/1000) + " ms" }
 
-// span says what was measured of some: "0.97 to 0.98 ms", or one figure if they do not differ.
-func (r record) span(scenario string, f metric, text func(float64) string, who ...implementation) string {
+// span says what was measured of some, and of which: "0.97 to 0.98 ms", or one figure if they do not differ.
+func (r record) span(scenario string, f metric, who ...implementation) (times string, names []string) {
 	var all []float64
 	for _, i := range who {
 		if v := r.Results.median(scenario, i.name, f); known(v) {
 			all = append(all, v)
+			name, _, _ := strings.Cut(i.name, ",") // how it is set up stands in the tables
+			names = append(names, name)
 		}
 	}
 	if len(all) == 0 {
-		return ""
+		return "", nil
 	}
-	least, most := text(slices.Min(all)), text(slices.Max(all))
+	least, most := millis(slices.Min(all)), millis(slices.Max(all))
 	if least == most {
-		return least
+		return least, slices.Compact(names)
 	}
-	return strings.TrimSuffix(least, " ms") + " to " + most
+	return strings.TrimSuffix(least, " ms") + " to " + most, slices.Compact(names)
+}
+
+// others says in a sentence how long others take.
+func (r record) others(b *strings.Builder, scenario string, f metric, verb string, who ...implementation) {
+	times, names := r.span(scenario, f, who...)
+	switch last := len(names) - 1; {
+	case last < 0:
+	case last == 0:
+		fmt.Fprintf(b, " %s %ss %s.", names[0], verb, times)
+	default:
+		fmt.Fprintf(b, "\n  %s and %s %s %s.", strings.Join(names[:last], ", "), names[last], verb, times)
+	}
 }
 
 func pairP50(m measurement) float64 { return m.PairP50 }
@@ -100,18 +114,16 @@ func pairP50(m measurement) float64 { return m.PairP50 }
 // alone is about locks that nobody else wants.
 func (r record) alone(b *strings.Builder) {
 	const one = 1
-	ours := r.span(zone(one), pairP50, millis, redlatchRueidis, redlatchGoredis)
+	ours, _ := r.span(zone(one), pairP50, redlatchRueidis, redlatchGoredis)
 	if ours == "" {
 		return
 	}
 	fmt.Fprintf(b, "* **A lock that nobody else wants.** A round trip takes %s longer than over loopback, as within a zone. There an acquire and\n"+
 		"  a release take %s.", ms(withinZone), ours)
-	if floor := r.span(zone(one), pairP50, millis, floorRueidis, floorGoredis); floor != "" {
+	if floor, _ := r.span(zone(one), pairP50, floorRueidis, floorGoredis); floor != "" {
 		fmt.Fprintf(b, " Two requests alone, the floor, take %s.", floor)
 	}
-	if others := r.span(zone(one), pairP50, millis, redislockDefault, redsyncDefault, rueidislockOneKey); others != "" {
-		fmt.Fprintf(b, " The others take %s.", others)
-	}
+	r.others(b, zone(one), pairP50, "take", redislockDefault, redsyncDefault, rueidislockOneKey)
 	b.WriteString("\n")
 }
 
@@ -134,7 +146,7 @@ func (r record) wanted(b *strings.Builder) {
 	if !known(ours) || best == "" {
 		return
 	}
-	fmt.Fprintf(b, "* **One lock that 16 goroutines of a process want.** They get it %s times a second, and the next one has it after %s µs.\n"+
+	fmt.Fprintf(b, "* **One lock that 16 goroutines of a process want.** They do nothing with it. They get it %s times a second, and the next one has it after %s µs.\n"+
 		"  The quickest of the others, %s, gets it %s times a second.\n",
 		short(ours), short(r.Results.median(many, redlatchRueidis.name, handOffP50)), best, short(r.Results.median(many, best, rate)))
 }
@@ -148,9 +160,7 @@ func (r record) between(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "* **From process to process, round trips %s longer.** After a release the next process has the lock in %s with FairLock,\n"+
 			"  and in %s with Lock.", ms(d), millis(fair), millis(plain))
-		if others := r.span(far(d), handOffP50, millis, redislockDefault, redislockFast, rueidislockOneKey, redissonPeer, etcdMutex); others != "" {
-			fmt.Fprintf(b, " The others need %s.", others)
-		}
+		r.others(b, far(d), handOffP50, "need", redislockDefault, redislockFast, rueidislockOneKey, redissonPeer, etcdMutex)
 		b.WriteString(r.confirmedText(d) + "\n")
 	}
 }

@@ -67,7 +67,7 @@ func TestThePageBeginsInWords(t *testing.T) {
 	}
 	page := r.page()
 	for _, want := range []string{
-		"* **A lock that nobody else wants.** A round trip takes 0.3 ms longer", "a release take 0.10 ms.", " The others take 0.10 ms.\n",
+		"* **A lock that nobody else wants.** A round trip takes 0.3 ms longer", "a release take 0.10 ms.", "\n  redislock, redsync and rueidislock take 0.10 ms.\n",
 		"* **One lock that 16 goroutines of a process want.**", "The quickest of the others, redislock, gets it 200 times a second.\n",
 		"round trips 2 ms longer.** After a release the next process has the lock in 0.00 ms with FairLock,\n",
 		" If a replica has to confirm, FairLock needs 0.00 ms", "On rueidis they get 4,000 locks\n  a second, on go-redis ",
