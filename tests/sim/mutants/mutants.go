@@ -266,11 +266,6 @@ var All = []Mutant{
 		"barrier", 20, "is told that the barrier is broken",
 	},
 	{
-		"turns", "a process keeps its permits while what it left is kept", "internal/permit/countedworker.go",
-		"	if answer == 0 {\n		q.turns.Taken()\n	} else if", "	if answer == 0 {\n		_ = q.turns\n	} else if",
-		"semaphore", 20, "for its turn",
-	},
-	{
 		"turns", "readers let others in whoever waits to write", "internal/lua/readwrite.read.ask.lua",
 		"return tonumber(redis.call('PUBSUB', 'NUMSUB', ARGV[2])[2]) - tonumber(ARGV[3])", "return 0",
 		"readwrite", 20, "for its turn",
