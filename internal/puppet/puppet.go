@@ -26,6 +26,7 @@ type Puppet struct {
 	readers map[string]bool     // the locks whose owners read
 	full    bool                // synchronizers have nothing to give
 	mute    bool                // no renewal is answered
+	others  int                 // so many processes wait to write
 }
 
 // New returns a server that has nothing.
@@ -72,7 +73,7 @@ func (p *Puppet) Run(_ context.Context, s *driver.Script, keys, args []string) (
 	case name == "lock.keep":
 		return truth(p.move(keys[0], args[0], args[1])), nil
 	case name == "readwrite.read.ask":
-		return number(0), nil
+		return number(int64(p.others)), nil
 	case name == "expirable.release":
 		return list(number(1), number(0)), nil
 	case strings.HasSuffix(name, "lock.release"), name == "readwrite.release":
@@ -230,6 +231,13 @@ func (p *Puppet) Silence(mute bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = mute
+}
+
+// Others says how many other processes wait to write what is read here.
+func (p *Puppet) Others(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.others = n
 }
 
 // Give gives a lock to somebody else, or takes it away.
