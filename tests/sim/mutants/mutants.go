@@ -201,9 +201,9 @@ var All = []Mutant{
 		"semaphore", 60, "",
 	},
 	{
-		"detached holds", "a client releases a hold that it has detached", "internal/lock/locks.go",
-		"c.MayBeDetached(owner)", "false",
-		"lock", 60, "which was detached",
+		"detached holds", "a client releases a hold that it has detached", "internal/lock/wait/table.go",
+		"(l.Kind.Part || c.MayBeDetached(owner)) &&", "l.Kind.Part &&",
+		"lock", 20, "",
 	},
 	{
 		"callers of one process", "a process passes its lock on to two callers", "internal/gate/gate.go",
