@@ -128,6 +128,8 @@ func Play(plan Plan) *Report {
 	for _, p := range w.alive() {
 		w.getAll(p)
 	}
+	// What the dead have sent may come until now, twice at most, and take the turn of who lives.
+	time.Sleep(w.Trouble + 2*latest + toCalm - w.now())
 	for _, p := range w.alive() {
 		w.outlast(p)
 		for _, c := range w.crowds() {
