@@ -12,6 +12,7 @@ import (
 // users.
 type Life struct {
 	Why      error    // it is over; nil while it is live
+	Detached bool     // somebody else keeps it from now on
 	told     bool     // its holder has been told so by its release
 	context  lazy     // what Context returns
 	observer Observer // of its end; nil: there is none, or it has been told
@@ -45,6 +46,15 @@ func (life *Life) ReleaseLocked() (first bool, why error) {
 	}
 	life.told = true
 	return true, life.Why
+}
+
+// MineLocked says why its holder can say nothing of it any more: it is over, or
+// detached; nil while it is neither.
+func (life *Life) MineLocked() error {
+	if life.Why == nil && life.Detached {
+		return ErrDetached
+	}
+	return life.Why
 }
 
 // CutLocked ends the context of something live with err, and nothing else.

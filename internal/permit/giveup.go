@@ -23,7 +23,7 @@ func dropped(ps []*Permit) {
 		var live []*Permit
 		for _, p := range ps {
 			p.state.Mu.Lock()
-			if p.state.Why == nil && !p.detached {
+			if p.state.Why == nil && !p.state.Detached {
 				live = append(live, p)
 			}
 			p.state.Mu.Unlock()
@@ -91,7 +91,7 @@ func released(s *Expirable, call *request.Call, ps []*Permit, ended time.Time, r
 		}
 		err = s.all.Server.Public(fact.Lost{Name: s.Name(), Kind: claim.Expirable, Owner: id, Reason: holdctx.Gone, Confirmed: first.lease.Confirmed()})
 		lost := ps[live:]
-		if call.Left && call.Unknown { // an attempt without an answer may have released them in time, and nobody waits
+		if call.Unheard() { // that attempt may have released them in time
 			lost = nil
 		}
 		for _, p := range lost {

@@ -28,10 +28,9 @@ type Permit struct {
 	site      callsite.Site
 	since     time.Time
 
-	state    holdctx.State  // ended by stop and nothing else; its mutex guards what follows, too
-	lost     holdctx.Reason // how it was lost, if it was
-	detached bool           // Detach was called: it is over here when it is released here, and not before
-	note     string         // what its holder says that it is for
+	state holdctx.State  // ended by stop and nothing else; its mutex guards what follows, too
+	lost  holdctx.Reason // how it was lost, if it was
+	note  string         // what its holder says that it is for
 }
 
 // Name returns the semaphore's name.
@@ -83,7 +82,7 @@ func (p *Permit) Value(key any) any {
 		}
 	case holdctx.Doubt:
 		p.state.Mu.Lock()
-		apart := p.detached
+		apart := p.state.Detached
 		p.state.Mu.Unlock()
 		if !apart {
 			p.sem.all.Clock.Check(&p.lease)
@@ -110,7 +109,7 @@ func (p *Permit) Detach() error {
 	}
 	p.state.Mu.Lock()
 	err := p.state.Why
-	p.detached = err == nil
+	p.state.Detached = err == nil
 	p.state.Mu.Unlock()
 	if err != nil {
 		return err
@@ -128,14 +127,11 @@ func (p *Permit) SetNote(text string) error {
 	}
 	p.state.Mu.Lock()
 	defer p.state.Mu.Unlock()
-	switch {
-	case p.state.Why != nil:
-		return p.state.Why
-	case p.detached: // nobody can be told
-		return holdctx.ErrDetached
+	err := p.state.MineLocked()
+	if err == nil {
+		p.note = text
 	}
-	p.note = text
-	return nil
+	return err
 }
 
 // Err looks at the clock itself.
@@ -156,7 +152,7 @@ func (p *Permit) Err() error {
 // ends before anything else happens. how is empty if it was not lost.
 func (p *Permit) stop(err error, how holdctx.Reason) bool {
 	p.state.Mu.Lock()
-	if (p.detached && err != holdctx.ErrReleased) || !p.state.EndLocked(err) { //nolint:errorlint // the value itself
+	if (p.state.Detached && err != holdctx.ErrReleased) || !p.state.EndLocked(err) { //nolint:errorlint // the value itself
 		p.state.Mu.Unlock()
 		return false
 	}
@@ -239,7 +235,7 @@ func (p *Permit) letGo() ending {
 	first, why := p.state.NoteRelease()
 	p.state.Mu.Lock()
 	defer p.state.Mu.Unlock()
-	return ending{live: live, detached: p.detached, lapsed: first && p.lost.Lapsed(), err: why}
+	return ending{live: live, detached: p.state.Detached, lapsed: first && p.lost.Lapsed(), err: why}
 }
 
 // Release ends the permit, then it is free for whoever waits. ctx bounds only the
@@ -276,7 +272,7 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	p.state.Mu.Lock()
-	apart := p.detached
+	apart := p.state.Detached
 	p.state.Mu.Unlock()
 	if apart {
 		if p.sem.all.Server.Left() {

@@ -44,6 +44,10 @@ type Course struct {
 	Failed  error     // why the latest attempt failed
 }
 
+// Unheard says whether an attempt without an answer may have done it after its
+// caller had left: what a later attempt finds is then no news of a loss.
+func (c *Course) Unheard() bool { return c.Left && c.Unknown }
+
 // Uncertain says whether the script may have written, or may do so yet, though it
 // has failed with err: its outcome is unknown, or the server has refused one of
 // its commands. Of a script whose keys have another type nothing was done: it

@@ -53,7 +53,7 @@ func (t *nest) Claim() (all claim.Claim, held bool) {
 
 // liveLocked says whether the hold is live, and changes nothing if it is over.
 func liveLocked(h *Hold, now time.Time) bool {
-	return h.life.Why == nil && !h.detached && h.t.Lease.Left(now) > 0 && h.own.over(now) == ""
+	return h.life.Why == nil && !h.life.Detached && h.t.Lease.Left(now) > 0 && h.own.over(now) == ""
 }
 
 // owned adds who has the hold, if it is live.

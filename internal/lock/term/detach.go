@@ -32,7 +32,7 @@ func (h *Hold) Detach() error {
 	h.lock(time.Now())
 	err := h.life.Why
 	switch {
-	case err != nil, h.detached:
+	case err != nil, h.life.Detached:
 	case t.Lock.Kind.Renew != lua.LockRenew:
 		err = errDetachShared
 	case h.several:
@@ -42,11 +42,11 @@ func (h *Hold) Detach() error {
 	case t.stays.left() > 0:
 		err = errDetachMinHold
 	}
-	if err != nil || h.detached {
+	if err != nil || h.life.Detached {
 		t.mu.Unlock()
 		return err
 	}
-	h.detached = true
+	h.life.Detached = true
 	t.removeLocked(h, nil)
 	t.state, t.err, t.inside, t.count = termOver, holdctx.ErrDetached, false, 0
 	observer := h.life.ObserverLocked()
@@ -68,7 +68,7 @@ func (h *Hold) Detach() error {
 func (h *Hold) Unenterable() error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
-	if h.life.Why == nil && h.detached {
+	if h.life.Why == nil && h.life.Detached {
 		return fmt.Errorf("%w, and the context descends from that hold of lock %q; acquire with a context that does not descend from it", holdctx.ErrDetached, h.Name())
 	}
 	return h.life.Why

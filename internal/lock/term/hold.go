@@ -34,9 +34,8 @@ type Hold struct {
 
 // A phase is how far a hold has come. It is guarded by Term.mu.
 type phase struct {
-	forming  bool // one of several that are not all there yet: nobody works under it
-	lapsed   bool // it ended by a window, and counts until it is released
-	detached bool // it has been detached: see detach.go
+	forming bool // one of several that are not all there yet: nobody works under it
+	lapsed  bool // it ended by a window, and counts until it is released
 }
 
 // An origin is how a hold was acquired.
@@ -225,7 +224,7 @@ func (h *Hold) Release(ctx context.Context) error {
 		t.mu.Unlock()
 		after()
 		return why
-	case h.detached:
+	case h.life.Detached:
 		t.mu.Unlock()
 		return t.releaseApart(ctx)
 	}
@@ -348,14 +347,11 @@ func (h *Hold) ExtendUntil(ctx context.Context, until time.Time, d time.Duration
 func (h *Hold) SetNote(text string) error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
-	switch {
-	case h.life.Why != nil:
-		return h.life.Why
-	case h.detached: // nobody can be told
-		return holdctx.ErrDetached
+	err := h.life.MineLocked()
+	if err == nil {
+		h.note = &text
 	}
-	h.note = &text
-	return nil
+	return err
 }
 
 // Client returns what the hold's lock has in common with all of its client.

@@ -265,7 +265,7 @@ func (t *Term) release(ctx context.Context, h *Hold, ended time.Time) error {
 		t.Env.Server.Go(func() {
 			reply, err := rest.Finish()
 			err = depart(context.Background(), t, &rest, reply, err, others, foreign)
-			if !rest.Unknown { // or else an attempt without an answer may have released it in time
+			if !rest.Unheard() { // or else that attempt may have released it in time
 				_ = found(h, ended, err)
 			}
 		})
