@@ -88,7 +88,8 @@ func lockTypes() []string {
 	return []string{"lock", "spin", "fenced", "fair", "group", "write", "read"}
 }
 
-// What is held and waited for could not be told from what is not, or from another type's.
+// What is held and waited for could not be told from what is not, or from another
+// type's.
 func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 	for _, typ := range lockTypes() {
 		t.Run(typ, func(t *testing.T) {
@@ -152,7 +153,8 @@ func TestALockThatIsHeldOrWaitedForIsShownAsWhatItIs(t *testing.T) {
 	}
 }
 
-// Those who wait for their own process stand somewhere else than those who wait for others.
+// Those who wait for their own process stand somewhere else than those who wait
+// for others.
 func TestThoseWhoWaitForTheirOwnProcessAreShown(t *testing.T) {
 	for _, typ := range lockTypes() {
 		t.Run(typ, func(t *testing.T) {
@@ -203,7 +205,8 @@ func TestThoseWhoWaitForTheirOwnProcessAreShown(t *testing.T) {
 	}
 }
 
-// Holds that nest are in the same entry, and those who nest in the same hold wait for one another.
+// Holds that nest are in the same entry, and those who nest in the same hold wait
+// for one another.
 func TestSiblingsThatTakeTurnsAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := asked(t, redlatch.Config{})
@@ -238,8 +241,8 @@ func TestSiblingsThatTakeTurnsAreShown(t *testing.T) {
 	})
 }
 
-// What an owner has, all its callers have, whatever their contexts descend from; and they wait for
-// one another.
+// What an owner has, all its callers have, whatever their contexts descend from;
+// and they wait for one another.
 func TestAnOwnersHoldsAreAboveItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := asked(t, redlatch.Config{})
@@ -396,7 +399,8 @@ func showsWhoWaits(t *testing.T, kind redlatch.Kind, sited bool, wait func(c *re
 	})
 }
 
-// A permit with a lease is held, and whoever waits below it can keep itself from it.
+// A permit with a lease is held, and whoever waits below it can keep itself from
+// it.
 func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := asked(t, redlatch.Config{})
@@ -447,7 +451,8 @@ func TestPermitsAreShownUntilTheyAreOver(t *testing.T) {
 	})
 }
 
-// Whoever asks while ten thousand wait would keep all of them waiting while he copies them.
+// Whoever asks while ten thousand wait would keep all of them waiting while he
+// copies them.
 func TestTenThousandWaitersAreNotCopied(t *testing.T) {
 	const n = 10_000
 	for typ, wait := range map[string]func(c *redlatch.Client, ctx context.Context) error{
@@ -500,7 +505,8 @@ func TestTenThousandWaitersAreNotCopied(t *testing.T) {
 	}
 }
 
-// Whoever asks has all entries and queues in his hands, one after the other, while everybody else uses them.
+// Whoever asks has all entries and queues in his hands, one after the other, while
+// everybody else uses them.
 func TestAskingStopsNobody(t *testing.T) {
 	c, _ := asked(t, redlatch.Config{})
 	over := make(chan struct{})

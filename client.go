@@ -49,10 +49,12 @@ type Client struct {
 	endDriver func(time.Duration) error
 }
 
-// New returns a client that keeps its locks in redis. It refuses, with ErrInvalid, a Config that does not fit
-// together, or that does not fit the driver's time-outs. It does not wait for the server: one that cannot be reached
-// shows at the first acquisition. A driver that is an [io.Closer] is closed by Close, of the last client if several
-// share it, and cannot be used again. After an error it is the caller's to close.
+// New returns a client that keeps its locks in redis. It refuses, with ErrInvalid,
+// a Config that does not fit together, or that does not fit the driver's
+// time-outs. It does not wait for the server: one that cannot be reached shows at
+// the first acquisition. A driver that is an [io.Closer] is closed by Close, of
+// the last client if several share it, and cannot be used again. After an error it
+// is the caller's to close.
 func New(redis driver.Redis, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, invalid.Errorf("redlatch: New needs a driver, such as redlatchgoredis.Use(rdb)")
@@ -139,15 +141,16 @@ var _ = bridge.Let(bridge.Root{
 	Wish:    anyWish,
 })
 
-// appears is called when the client makes its first owner id, by which others will find it in
-// Redis: from now on they can ask who it is, and ask it to let go. A client that only looks
-// writes nothing, and needs no right to.
+// appears is called when the client makes its first owner id, by which others will
+// find it in Redis: from now on they can ask who it is, and ask it to let go. A
+// client that only looks writes nothing, and needs no right to.
 func (c *Client) appears() {
 	c.engines.Control.Listen()
 	c.engines.Census.Note()
 }
 
-// campaign acquires the lock of an election, or only tries, and returns the context with which it was acquired.
+// campaign acquires the lock of an election, or only tries, and returns the
+// context with which it was acquired.
 func (c *Client) campaign(ctx context.Context, of lock.Spec, once bool, at callsite.Site) (context.Context, election.Hold, error) {
 	l := &Lock{c: c, kind: KindFenced, spec: of}
 	var wait args.Patience
@@ -157,12 +160,15 @@ func (c *Client) campaign(ctx context.Context, of lock.Spec, once bool, at calls
 	return l.acquire(ctx, wait, at)
 }
 
-// Healthy is for readiness, and not for liveness: in an outage, a restart gives up holds that would outlive it. It
-// returns nil if the client can acquire and keep locks, as far as it can tell: the server may be full, or a replica.
+// Healthy is for readiness, and not for liveness: in an outage, a restart gives up
+// holds that would outlive it. It returns nil if the client can acquire and keep
+// locks, as far as it can tell: the server may be full, or a replica.
 //
-// Else the error joins a sentence for each of these: the server has not answered one request before ctx ended, or in
-// Config.OutageTimeout (ErrUnavailable), or it refuses that; renewals are late, by a sixth of a lease; it answers,
-// and subscriptions have been missing for 3 seconds. Of a cluster one node is asked. It is ErrClosed once Close or Shutdown begins.
+// Else the error joins a sentence for each of these: the server has not answered
+// one request before ctx ended, or in Config.OutageTimeout (ErrUnavailable), or it
+// refuses that; renewals are late, by a sixth of a lease; it answers, and
+// subscriptions have been missing for 3 seconds. Of a cluster one node is asked.
+// It is ErrClosed once Close or Shutdown begins.
 func (c *Client) Healthy(ctx context.Context) error {
 	switch {
 	case ctx == nil:
@@ -177,24 +183,30 @@ func (c *Client) Healthy(ctx context.Context) error {
 // ID returns the client's UUID, the first part of every owner field it writes.
 func (c *Client) ID() string { return c.id }
 
-// Shutdown ends the client as [net/http.Server.Shutdown] ends a server: it begins nothing new, and lets what has
-// begun come to its end. So others get its locks as soon as the sections are done, and not after their TTL:
-//   - Nothing is acquired any longer: callers that wait, or begin to wait, get ErrClosed. So does a holder that wants
-//     another lock, or re-enters its own.
-//   - Holds, permits and calls of Semaphore.Do go on: they are renewed, and their contexts live. Release, Extend, and
-//     what gives back, counts or asks work as before. But the term of a leader, which has no end, ends at once
+// Shutdown ends the client as [net/http.Server.Shutdown] ends a server: it begins
+// nothing new, and lets what has begun come to its end. So others get its locks as
+// soon as the sections are done, and not after their TTL:
+//   - Nothing is acquired any longer: callers that wait, or begin to wait, get
+//     ErrClosed. So does a holder that wants another lock, or re-enters its own.
+//   - Holds, permits and calls of Semaphore.Do go on: they are renewed, and their
+//     contexts live. Release, Extend, and what gives back, counts or asks work as
+//     before. But the term of a leader, which has no end, ends at once
 //     (ErrClosed).
-//   - When everything is released, and the server has confirmed that, the client is closed, and Shutdown returns what
-//     Close does.
-//   - If ctx ends before, the contexts of what is left end with ErrClosed as their cause, and holders have
-//     Config.CloseTimeout more to release it. Meanwhile it is still held, and Hold.Err stays nil. If that suffices,
-//     Shutdown returns what Close does. Else it closes the client all the same, and returns ctx's error, which says
-//     what was left: holds and permits to their TTL; permits of Semaphore.Do may be lost.
+//   - When everything is released, and the server has confirmed that, the client
+//     is closed, and Shutdown returns what Close does.
+//   - If ctx ends before, the contexts of what is left end with ErrClosed as their
+//     cause, and holders have Config.CloseTimeout more to release it. Meanwhile it
+//     is still held, and Hold.Err stays nil. If that suffices, Shutdown returns
+//     what Close does. Else it closes the client all the same, and returns ctx's
+//     error, which says what was left: holds and permits to their TTL; permits of
+//     Semaphore.Do may be lost.
 //
-// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or detached permits. Close ends a running
-// Shutdown. A section that itself calls Shutdown with a context that never ends waits for itself for ever.
+// Shutdown does not wait for lost holds, permits of Semaphore.Acquire or detached
+// permits. Close ends a running Shutdown. A section that itself calls Shutdown
+// with a context that never ends waits for itself for ever.
 //
-// Shut an HTTP server down before the client: errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)).
+// Shut an HTTP server down before the client: errors.Join(server.Shutdown(ctx),
+// client.Shutdown(ctx)).
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return args.ErrNilContext
@@ -220,7 +232,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(late, c.Close())
 }
 
-// awaitReleases waits until nothing is held, and the releases are answered. It fails if ctx ends, or the client is closed.
+// awaitReleases waits until nothing is held, and the releases are answered. It
+// fails if ctx ends, or the client is closed.
 func (c *Client) awaitReleases(ctx context.Context) error {
 	for _, await := range []func(context.Context) error{c.engines.Locks.AwaitReleases, c.engines.Semaphores.AwaitReleases, c.engines.Server.Orphans.Settle} {
 		if err := await(ctx); err != nil {
@@ -230,13 +243,16 @@ func (c *Client) awaitReleases(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the client at once; Shutdown lets sections that hold something come to an end before. Callers that wait
-// for a lock get ErrClosed: at once, or, if a caller is with the driver itself, when that returns. The contexts of
-// live holds end with ErrClosed as their cause, and their locks are left to their TTL: Close never frees a lock under
-// a running section. What an acquisition has got that fails with ErrClosed is released. Permits that Semaphore.Do has
-// not given back may be lost. Then it waits for the requests that are in flight, and closes a driver that is an
-// io.Closer and that no other client has, at most for Config.CloseTimeout. It returns an error if some had not ended
-// by then; they end when the driver gives them up. Calling it again returns the same.
+// Close ends the client at once; Shutdown lets sections that hold something come
+// to an end before. Callers that wait for a lock get ErrClosed: at once, or, if a
+// caller is with the driver itself, when that returns. The contexts of live holds
+// end with ErrClosed as their cause, and their locks are left to their TTL: Close
+// never frees a lock under a running section. What an acquisition has got that
+// fails with ErrClosed is released. Permits that Semaphore.Do has not given back
+// may be lost. Then it waits for the requests that are in flight, and closes a
+// driver that is an io.Closer and that no other client has, at most for
+// Config.CloseTimeout. It returns an error if some had not ended by then; they end
+// when the driver gives them up. Calling it again returns the same.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		end := time.Now().Add(c.cfg.CloseTimeout)

@@ -42,28 +42,36 @@
 //
 // To acquire a lock with a context that descends from a live hold of it is to
 // enter once more: no goroutine id counts. Of several goroutines that re-enter
-// from one hold, one has its turn. [WithOwner] makes all under a context one owner.
+// from one hold, one has its turn. [WithOwner] makes all under a context one
+// owner.
 //
 // # More locks
 //
-// [Client.FairLock] and [Client.ReadWriteLock] are Redisson's types of those names, as Lock with [Fenced] is its fenced lock.
-// [Client.StripedLock] is many locks under one name, and [MultiLock] and [RedLock] make one lock of several. Package redisson has
-// group locks, spin locks, and the locks of map entries, for services that share them with Redisson.
+// [Client.FairLock] and [Client.ReadWriteLock] are Redisson's types of those
+// names, as Lock with [Fenced] is its fenced lock. [Client.StripedLock] is many
+// locks under one name, and [MultiLock] and [RedLock] make one lock of several.
+// Package redisson has group locks, spin locks, and the locks of map entries, for
+// services that share them with Redisson.
 //
 // # Beside locks
 //
-// Package semaphore has permits that are only counted, so that a crash loses them, and permits with leases, which are a [Hold] and
-// come back. Nobody owns latches, barriers and rate limits (packages latch, barrier and ratelimit). Package election lets one
-// process lead at a time.
+// Package semaphore has permits that are only counted, so that a crash loses them,
+// and permits with leases, which are a [Hold] and come back. Nobody owns latches,
+// barriers and rate limits (packages latch, barrier and ratelimit). Package
+// election lets one process lead at a time.
 //
-// Package admin says who holds what and who waits, and releases a lock for its holder. Package observe calls functions of yours
-// when something happens, [Client.Stats] counts, and [Client.Healthy] is for readiness probes. Package redlatchtest is for tests.
+// Package admin says who holds what and who waits, and releases a lock for its
+// holder. Package observe calls functions of yours when something happens,
+// [Client.Stats] counts, and [Client.Healthy] is for readiness probes. Package
+// redlatchtest is for tests.
 //
 // # Drivers
 //
-// Packages redlatchgoredis, redlatchrueidis and redlatchvalkey work on go-redis, rueidis and valkey-go. Open of each makes a
-// client from a URL, with connections of its own, and OpenSettings makes one from Redisson's file, which package redissonyaml
-// reads. Require all of these modules at the same version. Any [driver.Redis] that passes package drivertest will do.
+// Packages redlatchgoredis, redlatchrueidis and redlatchvalkey work on go-redis,
+// rueidis and valkey-go. Open of each makes a client from a URL, with connections
+// of its own, and OpenSettings makes one from Redisson's file, which package
+// redissonyaml reads. Require all of these modules at the same version. Any
+// [driver.Redis] that passes package drivertest will do.
 //
 // The wire format is that of Redisson 3.10 to 4.7; docs/protocol.md lists every
 // key, channel and script, and where redlatch departs from Redisson's conduct.

@@ -16,40 +16,48 @@ import (
 
 // One sentinel per state. Facts travel in *BusyError and *LostError.
 var (
-	// ErrBusy: somebody else has the lock. Every error with this state is also a *BusyError. A wait that ended with
-	// its context is both ErrBusy and the context's error. It is ErrUnavailable instead if the server did not say who
-	// has the lock, unless it had been silent for less than 0.1 s (with Config.Acks, AckTimeout more): Owner is empty.
+	// ErrBusy: somebody else has the lock. Every error with this state is also a
+	// *BusyError. A wait that ended with its context is both ErrBusy and the context's
+	// error. It is ErrUnavailable instead if the server did not say who has the lock,
+	// unless it had been silent for less than 0.1 s (with Config.Acks, AckTimeout
+	// more): Owner is empty.
 	ErrBusy = fact.ErrBusy
 
-	// ErrLost: a hold ended before it was released. Every error with this state is also a *LostError. It is the cause
-	// of the hold's context.
+	// ErrLost: a hold ended before it was released. Every error with this state is
+	// also a *LostError. It is the cause of the hold's context.
 	ErrLost = holdctx.ErrLost
 
-	// ErrNotHeld: the hold has already been released. It is the cause of a released hold's context. Calls that name a
-	// hold by its id return it also when its lease has run out, or nobody ever had it.
+	// ErrNotHeld: the hold has already been released. It is the cause of a released
+	// hold's context. Calls that name a hold by its id return it also when its lease
+	// has run out, or nobody ever had it.
 	ErrNotHeld = holdctx.ErrNotHeld
 
-	// ErrReentry: this acquisition could never succeed, because the caller already holds what it would wait for.
+	// ErrReentry: this acquisition could never succeed, because the caller already
+	// holds what it would wait for.
 	ErrReentry = term.ErrReentry
 
-	// ErrInvalid: the call cannot work with what it was given: a name, a number, an option, a context, an id, a lock,
-	// a Config or its driver, or because of what was set before, such as the rate of a ratelimit.Limiter. The error
-	// says why, and what to do. The call has acquired, released and set nothing.
+	// ErrInvalid: the call cannot work with what it was given: a name, a number, an
+	// option, a context, an id, a lock, a Config or its driver, or because of what was
+	// set before, such as the rate of a ratelimit.Limiter. The error says why, and
+	// what to do. The call has acquired, released and set nothing.
 	ErrInvalid = invalid.Err
 
-	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for ever: the permits of a semaphore
-	// (call TrySetPermits, or give the number to its New), the rate of a ratelimit.Limiter (TrySetRate, or its New).
+	// ErrUninitialized: nobody has set up what was asked for, so a wait could last for
+	// ever: the permits of a semaphore (call TrySetPermits, or give the number to its
+	// New), the rate of a ratelimit.Limiter (TrySetRate, or its New).
 	ErrUninitialized = fact.ErrUninitialized
 
-	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so it was given back, or an
-	// extension, which does not count then. Every error with this state is also an *AckError.
+	// ErrNotAcknowledged: too few replicas acknowledged an acquisition in time, so it
+	// was given back, or an extension, which does not count then. Every error with
+	// this state is also an *AckError.
 	ErrNotAcknowledged = fact.ErrNotAcknowledged
 
 	// ErrClosed: the client was closed, or is being shut down.
 	ErrClosed = request.ErrClosed
 
-	// ErrUnavailable: the server did not answer for Config.OutageTimeout, or until the caller gave up: then nobody
-	// knows whether the lock is held. It wraps the last cause.
+	// ErrUnavailable: the server did not answer for Config.OutageTimeout, or until the
+	// caller gave up: then nobody knows whether the lock is held. It wraps the last
+	// cause.
 	ErrUnavailable = request.ErrUnavailable
 )
 
@@ -71,22 +79,28 @@ func (c *Client) public(err error) error {
 // if a context did.
 type BusyError struct {
 	Name string // of the lock or synchronizer
-	// Kind is that of the synchronizer, or KindLock for a lock; KindReadWrite if that has turned out to be of this type.
+	// Kind is that of the synchronizer, or KindLock for a lock; KindReadWrite if that
+	// has turned out to be of this type.
 	Kind  Kind
 	Owner string        // the owner's field in Redis; empty if not known
 	TTL   time.Duration // what was left of the owner's lease when last seen; 0 if not known
-	// By is who the owner's client says it is (Config.Identity), such as "billing@host-7 pid 4121"; empty if not known.
-	// Callers that wait ask for it, together, when they are refused. docs/protocol.md says when, and who does not ask.
+	// By is who the owner's client says it is (Config.Identity), such as
+	// "billing@host-7 pid 4121"; empty if not known. Callers that wait ask for it,
+	// together, when they are refused. docs/protocol.md says when, and who does not
+	// ask.
 	By string
-	// For is for how long the owner has had the lock, Renewed whether the watchdog renews it, and Note what the hold is
-	// for (Hold.SetNote), printable; zero if not known. Shortly before the end of a wait the owner's client is asked.
+	// For is for how long the owner has had the lock, Renewed whether the watchdog
+	// renews it, and Note what the hold is for (Hold.SetNote), printable; zero if not
+	// known. Shortly before the end of a wait the owner's client is asked.
 	For     time.Duration
 	Renewed bool
 	Note    string
-	// Owed, if not 0, says that nobody was asked: this process has just released the lock, and so many others go first.
+	// Owed, if not 0, says that nobody was asked: this process has just released the
+	// lock, and so many others go first.
 	Owed int
-	// RetryAfter is for how long a rate limiter has too few permits, unless some are given back, or MinHold keeps a lock
-	// that was released, unless it is forced. 0: not known. A TTL alone does not say it: the holder may release earlier.
+	// RetryAfter is for how long a rate limiter has too few permits, unless some are
+	// given back, or MinHold keeps a lock that was released, unless it is forced. 0:
+	// not known. A TTL alone does not say it: the holder may release earlier.
 	RetryAfter time.Duration
 	Cause      error // the context's error, or nil
 }
@@ -170,14 +184,16 @@ func (c *Client) busy(b fact.Busy) error {
 	return e
 }
 
-// meet has it found out who the client of an owner is, for the error of a caller that it keeps waiting.
+// meet has it found out who the client of an owner is, for the error of a caller
+// that it keeps waiting.
 func (c *Client) meet(owner string) {
 	if client, redlatch := wire.ClientOf(owner); redlatch {
 		c.engines.Census.Learn(client)
 	}
 }
 
-// inquire has it found out what the owner of a lock says of it, for the error of a caller that will not wait much longer.
+// inquire has it found out what the owner of a lock says of it, for the error of a
+// caller that will not wait much longer.
 func (c *Client) inquire(key, owner string) { c.engines.Census.Inquire(key, owner) }
 
 // An AckError says that too few replicas acknowledged what the primary did. It is
@@ -209,16 +225,20 @@ type LossReason string
 
 // The ways to lose a hold.
 const (
-	// LostExpired: no renewal was confirmed in time; the hold ended before Redis could give the lock away.
+	// LostExpired: no renewal was confirmed in time; the hold ended before Redis could
+	// give the lock away.
 	LostExpired LossReason = "expired"
-	// LostGone: the server says that the lock is no longer this hold's: forced, deleted, evicted, or gone with a
-	// restart or failover. Somebody else may have held it already.
+	// LostGone: the server says that the lock is no longer this hold's: forced,
+	// deleted, evicted, or gone with a restart or failover. Somebody else may have
+	// held it already.
 	LostGone LossReason = "gone"
-	// LostRevoked: somebody released it by force (package admin); the hold ended before it was given away.
+	// LostRevoked: somebody released it by force (package admin); the hold ended
+	// before it was given away.
 	LostRevoked LossReason = "revoked"
 	// LostMaxHold: the hold reached its MaxHold, or Config.MaxHold.
 	LostMaxHold LossReason = "max hold"
-	// LostLease: its Lease was over, and not extended; the hold ended before Redis could give the lock away.
+	// LostLease: its Lease was over, and not extended; the hold ended before Redis
+	// could give the lock away.
 	LostLease LossReason = "lease over"
 )
 
@@ -263,8 +283,8 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // IsRetryable reports whether the same call may succeed later without anybody
 // changing anything: the lock was busy, its replicas were silent, or the server
-// could not be reached or was short of memory. It is false for a nil error, for an ended context, for
-// a lost hold, and for latch.ErrCounted.
+// could not be reached or was short of memory. It is false for a nil error, for an
+// ended context, for a lost hold, and for latch.ErrCounted.
 func IsRetryable(err error) bool {
 	var (
 		busy *BusyError
@@ -281,7 +301,8 @@ func IsRetryable(err error) bool {
 	return request.Retryable(err)
 }
 
-// endedBy returns the error of the context that ended a call, if err is that call's and the context did.
+// endedBy returns the error of the context that ended a call, if err is that
+// call's and the context did.
 func endedBy(err error) error {
 	switch e := err.(type) { //nolint:errorlint // not what else it is made of
 	case *BusyError:

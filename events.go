@@ -21,8 +21,8 @@ const (
 	mostLogged = 10    // waits of a circle are in its line
 )
 
-// reporter turns what happens into log lines, and tells observers, in the order in which it
-// happened. Whoever notices something waits for none of them.
+// reporter turns what happens into log lines, and tells observers, in the order in
+// which it happened. Whoever notices something waits for none of them.
 type reporter struct {
 	log    *slog.Logger
 	hooks  hooks.Set
@@ -158,8 +158,9 @@ func (r *reporter) dropped(name string, at callsite.Site) {
 	})
 }
 
-// locks are the events of locks as these tell them; refused is told for whom callers wait, inquire that they will not wait
-// much longer, and first that the client makes its first owner id.
+// locks are the events of locks as these tell them; refused is told for whom
+// callers wait, inquire that they will not wait much longer, and first that the
+// client makes its first owner id.
 func (r *reporter) locks(refused func(owner string), inquire func(key, owner string), first func()) term.Events {
 	return term.Events{
 		Lost: r.lost, ReleaseFailed: r.releaseFailed, SlowWait: r.slowWait, Requeued: r.requeued, Dropped: r.dropped,

@@ -9,7 +9,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// The zero value is right for most programs. This one has a Redis with others, and work that must not hang for ever.
+// The zero value is right for most programs. This one has a Redis with others, and
+// work that must not hang for ever.
 func ExampleConfig() {
 	client, err := redlatch.New(openRedis(), redlatch.Config{
 		Prefix:        "billing:",       // before each name in Redis
@@ -44,7 +45,8 @@ func ExampleRedisson() {
 	defer client.Close()
 }
 
-// Two replicas must know of each acquisition and of each renewal, so that a failover to one of them does not lose a lock.
+// Two replicas must know of each acquisition and of each renewal, so that a
+// failover to one of them does not lose a lock.
 func ExampleAcks() {
 	client, err := redlatch.New(openRedis(), redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 2})
 	if err != nil {
@@ -53,8 +55,8 @@ func ExampleAcks() {
 	defer client.Close()
 }
 
-// Servers of a cluster that know sharded Pub/Sub, and Java services that do not use it. With PubSubAuto this client
-// would not hear their releases.
+// Servers of a cluster that know sharded Pub/Sub, and Java services that do not
+// use it. With PubSubAuto this client would not hear their releases.
 func ExamplePubSub() {
 	client, err := redlatch.New(openRedis(), redlatch.Config{Redisson: redlatch.Redisson{PubSub: redlatch.PubSubClassic}})
 	if err != nil {
@@ -88,7 +90,8 @@ func ExampleHoldFrom() {
 	})
 }
 
-// A writer gets its turn before readers that come after it. All say so, also those that only read.
+// A writer gets its turn before readers that come after it. All say so, also those
+// that only read.
 func ExampleReadWriteLock_PreferWriters() {
 	prices := newClient().ReadWriteLock("prices").PreferWriters()
 	_ = prices.Read().Do(context.Background(), func(ctx context.Context) error { return ship(ctx, 42) })

@@ -29,7 +29,8 @@ func ExampleBusyError() {
 	// true
 }
 
-// The work ends with its hold, and the cause of its context says how the hold was lost.
+// The work ends with its hold, and the cause of its context says how the hold was
+// lost.
 func ExampleLostError() {
 	err := newClient().Lock("orders:42").Do(context.Background(), func(ctx context.Context) error {
 		err := ship(ctx, 42)

@@ -9,7 +9,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// The lock is free after a minute at the latest, even if the work hangs. Extend raises the lease, and never shortens it.
+// The lock is free after a minute at the latest, even if the work hangs. Extend
+// raises the lease, and never shortens it.
 func ExampleLease() {
 	ctx := context.Background()
 	hold, err := newClient().Lock("orders:42", redlatch.Lease(time.Minute)).Acquire(ctx)
@@ -29,13 +30,15 @@ func ExampleLease() {
 	_ = ship(hold.Context(), 43)
 }
 
-// The import lives through outages of four minutes. If its process dies, others wait for five minutes at most.
+// The import lives through outages of four minutes. If its process dies, others
+// wait for five minutes at most.
 func ExampleWatchdog() {
 	imports := newClient().Lock("import", redlatch.Watchdog(5*time.Minute))
 	_ = imports.Do(context.Background(), func(ctx context.Context) error { return ship(ctx, 42) })
 }
 
-// A caller that has the lock already is refused. Without the option it would enter once more.
+// A caller that has the lock already is refused. Without the option it would enter
+// once more.
 func ExampleNonReentrant() {
 	orders := newClient().Lock("orders:42", redlatch.NonReentrant())
 	_ = orders.Do(context.Background(), func(ctx context.Context) error {
@@ -47,7 +50,8 @@ func ExampleNonReentrant() {
 	})
 }
 
-// Two functions that know nothing of each other take the same lock for one order, as one thread does in Java.
+// Two functions that know nothing of each other take the same lock for one order,
+// as one thread does in Java.
 func ExampleWithOwner() {
 	ctx := redlatch.WithOwner(context.Background())
 	orders := newClient().Lock("orders:42")
@@ -62,7 +66,8 @@ func ExampleWithOwner() {
 	_ = orders.Do(ctx, func(context.Context) error { return work() }) // work enters once more, by its owner
 }
 
-// For a readiness probe. A liveness probe must not ask: see the page about production.
+// For a readiness probe. A liveness probe must not ask: see the page about
+// production.
 func ExampleClient_Healthy() {
 	ctx, cancel := context.WithTimeout(context.Background(), 800*time.Millisecond)
 	defer cancel()

@@ -31,7 +31,8 @@ func Example() {
 	}
 }
 
-// ctx bounds the waiting only. The hold has a context of its own, which ends with the hold.
+// ctx bounds the waiting only. The hold has a context of its own, which ends with
+// the hold.
 func ExampleLock_Acquire() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -71,7 +72,8 @@ func ExampleClient_Shutdown() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	// The server first: the requests that are in flight still get the locks that they want.
+	// The server first: the requests that are in flight still get the locks that they
+	// want.
 	if err := errors.Join(server.Shutdown(ctx), client.Shutdown(ctx)); err != nil {
 		log.Print(err) // some requests have not ended, or some locks were not released in time and are left to their lease
 	}
@@ -139,7 +141,8 @@ func ExampleLock_ReleaseID() {
 	}
 }
 
-// Whether the function ran tells a busy lock from the function's own error, which may be ErrBusy of another lock.
+// Whether the function ran tells a busy lock from the function's own error, which
+// may be ErrBusy of another lock.
 func ExampleLock_TryDo() {
 	ran, err := newClient().Lock("orders:42").TryDo(context.Background(), 0, func(ctx context.Context) error {
 		return ship(ctx, 42)
@@ -162,7 +165,8 @@ func ExampleHold_Context() {
 	})
 }
 
-// Whoever waits in vain reads in the error how far the work is, and an operator sees it with redlatch show.
+// Whoever waits in vain reads in the error how far the work is, and an operator
+// sees it with redlatch show.
 func ExampleHold_SetNote() {
 	_ = newClient().Lock("import", redlatch.Note("starting")).Do(context.Background(), func(ctx context.Context) error {
 		for row := range 9000 {
@@ -188,7 +192,8 @@ func ExampleClient_FairLock() {
 	}
 }
 
-// openRedis returns a driver of an adapter: redlatchgoredis.Use, redlatchrueidis.New or redlatchvalkey.New make one.
+// openRedis returns a driver of an adapter: redlatchgoredis.Use,
+// redlatchrueidis.New or redlatchvalkey.New make one.
 func openRedis() driver.Redis { return nil }
 
 func newClient() *redlatch.Client { return nil }

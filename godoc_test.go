@@ -19,8 +19,9 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Whoever looks up a type finds its values there, and can read them. go doc sees that a value is of a
-// type only if its declaration names the type, and it shows a value of another package by its name there.
+// Whoever looks up a type finds its values there, and can read them. go doc sees
+// that a value is of a type only if its declaration names the type, and it shows a
+// value of another package by its name there.
 func TestGoDocShowsTheValuesOfATypeWithIt(t *testing.T) {
 	values := 0
 	for _, dir := range []string{".", "admin", "barrier", "observe"} {
@@ -147,7 +148,8 @@ func isIota(value ast.Expr) bool {
 	return ok && id.Name == "iota"
 }
 
-// The engines say in words of their own what something is, and how it was lost or ended. These become the user's.
+// The engines say in words of their own what something is, and how it was lost or
+// ended. These become the user's.
 func TestTheWordsAreThoseOfTheEngines(t *testing.T) {
 	same := func(user, engine string) {
 		if user != engine {

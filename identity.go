@@ -11,6 +11,6 @@ type Identity struct {
 	Labels  map[string]string // at most 16; nothing unless they are set
 }
 
-// String returns "billing@host-7 pid 4121": the name, or else the program, the host
-// and the process. What is not known is left out.
+// String returns "billing@host-7 pid 4121": the name, or else the program, the
+// host and the process. What is not known is left out.
 func (i Identity) String() string { return census.Identity(i).String() }

@@ -3,8 +3,9 @@ package redlatch
 // A Kind says what has a name: a lock, several locks as one, or a synchronizer.
 type Kind string
 
-// The kinds of locks, of several locks as one, of which Redis has only the members, and of synchronizers. Spin locks are
-// of KindLock; Lock and the stripes of a StripedLock are, too, or of KindFenced with Fenced.
+// The kinds of locks, of several locks as one, of which Redis has only the
+// members, and of synchronizers. Spin locks are of KindLock; Lock and the stripes
+// of a StripedLock are, too, or of KindFenced with Fenced.
 const (
 	KindLock        Kind = "lock"
 	KindFenced      Kind = "fenced lock"

@@ -13,10 +13,11 @@ import (
 	"github.com/redlatch/redlatch/internal/lock/term"
 )
 
-// A Lock is the name of an exclusive lock, with the words to acquire it. It is not an acquisition: it is immutable,
-// cheap, holds no resources, and may be shared, copied and forgotten. In Redis it is Redisson's RLock: a hash with
-// one field, the owner's, whose value is the hold count, and with the lease as its TTL. docs/guarantees.md says what
-// it does not promise.
+// A Lock is the name of an exclusive lock, with the words to acquire it. It is not
+// an acquisition: it is immutable, cheap, holds no resources, and may be shared,
+// copied and forgotten. In Redis it is Redisson's RLock: a hash with one field,
+// the owner's, whose value is the hold count, and with the lease as its TTL.
+// docs/guarantees.md says what it does not promise.
 type Lock struct {
 	c    *Client
 	kind Kind // as it is shown
@@ -26,9 +27,10 @@ type Lock struct {
 	stripe  bool     // several keys may have it
 }
 
-// Lock returns the reentrant lock with this name, Redisson's getLock; with Fenced its getFencedLock, and with
-// NonReentrant its getNonReentrantLock. A name that Redis could not handle (empty, or with unbalanced braces) is
-// refused by every method of the Lock.
+// Lock returns the reentrant lock with this name, Redisson's getLock; with Fenced
+// its getFencedLock, and with NonReentrant its getNonReentrantLock. A name that
+// Redis could not handle (empty, or with unbalanced braces) is refused by every
+// method of the Lock.
 func (c *Client) Lock(name string, opts ...PlainOption) *Lock {
 	l := newLock(c, KindLock, c.engines.Locks.Plain(c.engines.Server.Key(name)), opts)
 	if l.spec.Wish.Fenced {
@@ -37,14 +39,16 @@ func (c *Client) Lock(name string, opts ...PlainOption) *Lock {
 	return l
 }
 
-// newLock wraps what the engine knows of a lock, which is wanted with these options.
+// newLock wraps what the engine knows of a lock, which is wanted with these
+// options.
 func newLock[O PlainOption](c *Client, kind Kind, spec lock.Spec, opts []O) *Lock {
 	l := &Lock{c: c, kind: kind, spec: spec}
 	want(&l.spec, opts)
 	return l
 }
 
-// Name returns the lock's name; of several locks their names, with commas between them.
+// Name returns the lock's name; of several locks their names, with commas between
+// them.
 func (l *Lock) Name() string {
 	if l.several != nil {
 		return l.several.name()
@@ -63,29 +67,38 @@ func (l *Lock) Name() string {
 //
 // On failure nothing is held, and whatever was in flight is undone in the
 // background. The error is
-//   - a *BusyError if the lock could not be had in time, and then also ctx's error, if ctx ended;
-//   - ErrUnavailable if the server did not answer for Config.OutageTimeout, or until the caller gave up;
+//   - a *BusyError if the lock could not be had in time, and then also ctx's
+//     error, if ctx ended;
+//   - ErrUnavailable if the server did not answer for Config.OutageTimeout, or
+//     until the caller gave up;
 //   - an *AckError if too few replicas acknowledged the acquisition (Config.Acks);
-//   - ErrReentry if the wait could never have ended, or if the lock is NonReentrant and the caller has it;
+//   - ErrReentry if the wait could never have ended, or if the lock is
+//     NonReentrant and the caller has it;
 //   - ErrInvalid if the name or an option cannot be used;
 //   - ErrClosed after Close or Shutdown;
-//   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx descends;
-//   - the error of a server that refuses: wrong password, no permission, a key of another type.
+//   - the *LostError, ErrNotHeld or ErrClosed that ended the hold from which ctx
+//     descends;
+//   - the error of a server that refuses: wrong password, no permission, a key of
+//     another type.
 //
-// Of a MultiLock or a RedLock, a ctx that descends from a live hold of a member, or of them all, re-enters what it holds. The error is that of
-// the member that could not be had; ErrReentry if two members turn out to be the same lock in Redis. Members are never handed off within the
-// process: each acquisition asks the server.
+// Of a MultiLock or a RedLock, a ctx that descends from a live hold of a member,
+// or of them all, re-enters what it holds. The error is that of the member that
+// could not be had; ErrReentry if two members turn out to be the same lock in
+// Redis. Members are never handed off within the process: each acquisition asks
+// the server.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 	_, hold, err := l.acquire(ctx, args.Patience{}, l.site())
 	return hold, err
 }
 
-// TryAcquire does what Acquire does, and waits for the lock no longer than wait, as Redisson's tryLock does. A
-// negative wait is ErrInvalid. With a wait of 0 it acquires the lock if that is possible at once. It never waits for
-// another holder, in this process or elsewhere, and overtakes nobody: just after this process has released the lock,
-// callers that wait for it go first. If the lock is taken (or a member of several, or so many that there is no
-// majority), it returns a *BusyError with its holder, and changes nothing. If the server does not answer, such a call
-// goes on for Config.OutageTimeout, or until ctx ends.
+// TryAcquire does what Acquire does, and waits for the lock no longer than wait,
+// as Redisson's tryLock does. A negative wait is ErrInvalid. With a wait of 0 it
+// acquires the lock if that is possible at once. It never waits for another
+// holder, in this process or elsewhere, and overtakes nobody: just after this
+// process has released the lock, callers that wait for it go first. If the lock is
+// taken (or a member of several, or so many that there is no majority), it returns
+// a *BusyError with its holder, and changes nothing. If the server does not
+// answer, such a call goes on for Config.OutageTimeout, or until ctx ends.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	_, hold, err := l.acquire(ctx, args.AtMost(wait), l.site())
 	return hold, err
@@ -121,7 +134,8 @@ func (l *Lock) acquire(ctx context.Context, wait args.Patience, at callsite.Site
 	return ctx, hold, err
 }
 
-// site returns the call site of its caller's caller, if there is anybody to tell it to.
+// site returns the call site of its caller's caller, if there is anybody to tell
+// it to.
 func (l *Lock) site() callsite.Site {
 	tells := false
 	if l.several != nil {
@@ -135,20 +149,25 @@ func (l *Lock) site() callsite.Site {
 	return callsite.Caller(2)
 }
 
-// params are those of a call that waits no longer than wait, for the user's code at that place.
+// params are those of a call that waits no longer than wait, for the user's code
+// at that place.
 func params(wait args.Patience, at callsite.Site) (p term.Params, err error) {
 	p.At = at
 	p.Until, p.Try, err = wait.End()
 	return p, err
 }
 
-// Do acquires the lock, calls f and releases the lock, also if f panics or calls runtime.Goexit. f's context is ctx
-// together with the hold's end: see Hold.With. In f, HoldFrom returns the hold. A goroutine that f starts and does
-// not wait for must not acquire the lock with that context, nor with context.WithoutCancel of it: see Hold.Context.
+// Do acquires the lock, calls f and releases the lock, also if f panics or calls
+// runtime.Goexit. f's context is ctx together with the hold's end: see Hold.With.
+// In f, HoldFrom returns the hold. A goroutine that f starts and does not wait for
+// must not acquire the lock with that context, nor with context.WithoutCancel of
+// it: see Hold.Context.
 //
-// Do returns f's error. If the hold was lost while f ran, ErrLost is joined to it once, even if f returned nil; if
-// the client was closed, ErrClosed is. If the lock cannot be acquired, Do does not call f, and returns Acquire's
-// error. A release that could not be confirmed is an event, and no error of Do: the work is done.
+// Do returns f's error. If the hold was lost while f ran, ErrLost is joined to it
+// once, even if f returned nil; if the client was closed, ErrClosed is. If the
+// lock cannot be acquired, Do does not call f, and returns Acquire's error. A
+// release that could not be confirmed is an event, and no error of Do: the work is
+// done.
 func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		return args.ErrNilFunction
@@ -160,9 +179,9 @@ func (l *Lock) Do(ctx context.Context, f func(ctx context.Context) error) error 
 	return lock.Do(ctx, hold, f)
 }
 
-// TryDo does what Do does, and waits for the lock no longer than wait, as TryAcquire
-// does. It says whether it called f. If it did not, because the lock was busy, the error is
-// a *BusyError, which says who has it.
+// TryDo does what Do does, and waits for the lock no longer than wait, as
+// TryAcquire does. It says whether it called f. If it did not, because the lock
+// was busy, the error is a *BusyError, which says who has it.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		return false, args.ErrNilFunction

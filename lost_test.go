@@ -21,8 +21,8 @@ type lateness struct {
 
 func (l *lateness) Lost(_ *claim.Loss, _, late time.Duration) { l.late = late }
 
-// A process that stands still learns of the end of its hold when it goes on. By then
-// somebody else may have been inside.
+// A process that stands still learns of the end of its hold when it goes on. By
+// then somebody else may have been inside.
 func TestALossThatIsNoticedLateSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const late = 45 * time.Second

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// misuses are calls that do not compile, and what the compiler has to say of them. Without a message a call compiles.
+// misuses are calls that do not compile, and what the compiler has to say of them.
+// Without a message a call compiles.
 var misuses = []struct{ call, says string }{
 	{`c.Lock("x", redlatch.Lease(d), redlatch.Fenced(), redlatch.NonReentrant(), redlatch.MinHold(d))`, ""},
 	{`c.StripedLock("x", 3, redlatch.MinHold(d), redlatch.Lease(d))`, ""},
@@ -45,7 +46,8 @@ var misuses = []struct{ call, says string }{
 	{`semaphore.New(c, "x", 1).Acquire(ctx, 1, redlatch.Lease(d))`, "too many arguments in call to semaphore.New(c, \"x\", 1).Acquire"},
 }
 
-// An option that is wrong for a lock was told when the program ran, if that line ever did.
+// An option that is wrong for a lock was told when the program ran, if that line
+// ever did.
 func TestTheCompilerRefusesAnOptionWhereItMeansNothing(t *testing.T) {
 	program := strings.Builder{}
 	program.WriteString("package main\nimport (\"context\"; \"time\"; \"github.com/redlatch/redlatch\"; \"github.com/redlatch/redlatch/redisson\"; \"github.com/redlatch/redlatch/semaphore\")\nfunc main() {}\n" +

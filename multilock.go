@@ -20,21 +20,28 @@ type several struct {
 	err     error       // members that cannot be used
 }
 
-// MultiLock returns the locks as one that is held when every member is. The members are locks of any type, of any
-// clients, each with its own options. But all of them have the same Lease, or none has one, and none has MinHold:
-// other members are refused with ErrInvalid. A MultiLock among them stands for its members; a RedLock is refused.
+// MultiLock returns the locks as one that is held when every member is. The
+// members are locks of any type, of any clients, each with its own options. But
+// all of them have the same Lease, or none has one, and none has MinHold: other
+// members are refused with ErrInvalid. A MultiLock among them stands for its
+// members; a RedLock is refused.
 //
-// Free members of one client are taken with one request, in a cluster those of one slot; fenced ones, and those of
-// other types than Lock and redisson.SpinLock, one by one.
+// Free members of one client are taken with one request, in a cluster those of one
+// slot; fenced ones, and those of other types than Lock and redisson.SpinLock, one
+// by one.
 //
-// Whatever the order of the arguments, members are acquired by name, and those of one name by Config.ServerName, so
-// that callers with some members in common do not wait for one another in a circle. Nor does a caller that has some
-// members wait long for the next: if it is not to be had within half a second (or a few, if servers are slow), those
-// are released in reverse order and all begins again, after a short random pause, with the member that was missing.
+// Whatever the order of the arguments, members are acquired by name, and those of
+// one name by Config.ServerName, so that callers with some members in common do
+// not wait for one another in a circle. Nor does a caller that has some members
+// wait long for the next: if it is not to be had within half a second (or a few,
+// if servers are slow), those are released in reverse order and all begins again,
+// after a short random pause, with the member that was missing.
 //
-// A lock that is given twice is refused with ErrInvalid, as are both sides of a read-write lock, and group locks with
-// a value in common. A stripe of a StripedLock counts once, however many keys it is given for, if with the same
-// options. A lock that two clients have on the same server is refused with ErrReentry: see Lock.Acquire.
+// A lock that is given twice is refused with ErrInvalid, as are both sides of a
+// read-write lock, and group locks with a value in common. A stripe of a
+// StripedLock counts once, however many keys it is given for, if with the same
+// options. A lock that two clients have on the same server is refused with
+// ErrReentry: see Lock.Acquire.
 func MultiLock(locks ...*Lock) *Lock {
 	m := &several{}
 	for _, l := range locks {

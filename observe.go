@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// An acquisition is one that somebody observes. It tells how it goes, and how what was
-// acquired ends.
+// An acquisition is one that somebody observes. It tells how it goes, and how what
+// was acquired ends.
 type acquisition struct {
 	hooks.Acquisition
 
@@ -29,8 +29,8 @@ type acquisition struct {
 	since     time.Time       // when it had what it wanted
 }
 
-// begin tells that an acquisition begins. It goes on with the context that is returned
-// with it.
+// begin tells that an acquisition begins. It goes on with the context that is
+// returned with it.
 func (r *reporter) begin(ctx context.Context, of hooks.Acquisition, tries bool) *acquisition {
 	a := &acquisition{Acquisition: of, observers: r.hooks.Now(), report: r, tries: tries}
 	a.ctx = a.observers.AcquireStart(ctx, &a.Acquisition)
@@ -104,8 +104,8 @@ func (a *acquisition) Permits(ps []*permit.Permit, err error) {
 	}
 }
 
-// watch has the end of what was acquired told: from here on, so that it comes behind
-// AcquireEnd.
+// watch has the end of what was acquired told: from here on, so that it comes
+// behind AcquireEnd.
 func (a *acquisition) watch(held interface{ Observe(o holdctx.Observer) }) {
 	if a.observers.HoldEnds() {
 		held.Observe(a)
@@ -155,8 +155,8 @@ func success(handedOff, reentered bool) hooks.Outcome {
 	return hooks.Acquired
 }
 
-// outcomeOf is the outcome of an acquisition that failed; tries says that it would not
-// have waited.
+// outcomeOf is the outcome of an acquisition that failed; tries says that it would
+// not have waited.
 func outcomeOf(err error, tries bool) hooks.Outcome {
 	busy, unavailable := errors.Is(err, ErrBusy), errors.Is(err, ErrUnavailable)
 	if _, is := err.(*BusyError); is { //nolint:errorlint // what it is made of may be why its context has ended

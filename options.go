@@ -12,11 +12,13 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// A PlainOption says how those who acquire a lock hold it. It stands with the lock's name, and every acquisition by
-// that value of the Lock has it; another one may have others, under the same name. A PlainOption is for locks that
-// one owner at a time has, and that have no queue in Redis: Lock, StripedLock and redisson.SpinLock. They take
-// LockOptions and HoldOptions as well. A value that cannot be used, such as a Lease that is too short, is refused
-// with ErrInvalid by every method of the lock. If an option is given twice, the last one counts.
+// A PlainOption says how those who acquire a lock hold it. It stands with the
+// lock's name, and every acquisition by that value of the Lock has it; another one
+// may have others, under the same name. A PlainOption is for locks that one owner
+// at a time has, and that have no queue in Redis: Lock, StripedLock and
+// redisson.SpinLock. They take LockOptions and HoldOptions as well. A value that
+// cannot be used, such as a Lease that is too short, is refused with ErrInvalid by
+// every method of the lock. If an option is given twice, the last one counts.
 type PlainOption interface{ forPlainLock() }
 
 // A LockOption is a PlainOption that locks of all kinds take.
@@ -25,7 +27,8 @@ type LockOption interface {
 	forEveryLock()
 }
 
-// A HoldOption is a LockOption that semaphores whose permits have leases take as well.
+// A HoldOption is a LockOption that semaphores whose permits have leases take as
+// well.
 type HoldOption interface {
 	LockOption
 	forEveryHold()
@@ -66,22 +69,25 @@ type (
 	}
 )
 
-// Lease gives each hold a fixed lease of d instead of the watchdog. The hold ends after d, less a
-// safety margin of 10 ms + d/50, unless Extend raises the lease. Redis counts whole milliseconds; d
-// is rounded up. A d of less than 20 ms is refused.
+// Lease gives each hold a fixed lease of d instead of the watchdog. The hold ends
+// after d, less a safety margin of 10 ms + d/50, unless Extend raises the lease.
+// Redis counts whole milliseconds; d is rounded up. A d of less than 20 ms is
+// refused.
 //
-// Holds that are nested in one another, or that have one WithOwner, share one lease in Redis. Each
-// of them lasts as long as the longest lease that any of them asked for, even if the hold with that
-// lease has been released. While one of them has the watchdog, they last without end. Only the read
-// holds of a ReadWriteLock end when their own leases do.
+// Holds that are nested in one another, or that have one WithOwner, share one
+// lease in Redis. Each of them lasts as long as the longest lease that any of them
+// asked for, even if the hold with that lease has been released. While one of them
+// has the watchdog, they last without end. Only the read holds of a ReadWriteLock
+// end when their own leases do.
 func Lease(d time.Duration) HoldOption { return lease{d: d} }
 
-// Watchdog is Config.WatchdogTimeout for this name: the watchdog renews each hold for a lease of d. A longer one outlasts a
-// longer outage, and after a crash others wait for as long. 0 is the Config's. With a Lease it is refused.
+// Watchdog is Config.WatchdogTimeout for this name: the watchdog renews each hold
+// for a lease of d. A longer one outlasts a longer outage, and after a crash
+// others wait for as long. 0 is the Config's. With a Lease it is refused.
 func Watchdog(d time.Duration) HoldOption { return watchdog{d: d} }
 
-// MaxHold is Config.MaxHold for this name: the watchdog keeps each hold for d at most. 0 is the Config's. With a Lease,
-// which ends by itself, it is refused.
+// MaxHold is Config.MaxHold for this name: the watchdog keeps each hold for d at
+// most. 0 is the Config's. With a Lease, which ends by itself, it is refused.
 func MaxHold(d time.Duration) HoldOption { return maxHold{d: d} }
 
 // Note says what each hold is for, until Hold.SetNote says something else.
@@ -95,28 +101,35 @@ func checkNote(text string) error {
 	return nil
 }
 
-// Fenced gives each hold a fencing token: see Hold.Token. It comes from a counter beside the lock,
-// redisson_lock_token:{name}, which outlives the lock (for how long, Config.TokenTTL says). Read holds of a
-// ReadWriteLock have no token: it could tell none of the readers from the others.
+// Fenced gives each hold a fencing token: see Hold.Token. It comes from a counter
+// beside the lock, redisson_lock_token:{name}, which outlives the lock (for how
+// long, Config.TokenTTL says). Read holds of a ReadWriteLock have no token: it
+// could tell none of the readers from the others.
 //
-// With Fenced, a lock passes between goroutines of one process with a round trip each time, for a token of its own.
-// Re-entering does not count: Redisson does count that, which makes its outer hold look like one that was lost.
+// With Fenced, a lock passes between goroutines of one process with a round trip
+// each time, for a token of its own. Re-entering does not count: Redisson does
+// count that, which makes its outer hold look like one that was lost.
 func Fenced() LockOption { return fenced{} }
 
-// NonReentrant refuses whoever has the lock already, with ErrReentry at once, instead of entering once more. In Redis
-// it is the same lock as without. Of a ReadWriteLock it refuses each side to whoever has one of the two.
+// NonReentrant refuses whoever has the lock already, with ErrReentry at once,
+// instead of entering once more. In Redis it is the same lock as without. Of a
+// ReadWriteLock it refuses each side to whoever has one of the two.
 func NonReentrant() LockOption { return nonReentrant{} }
 
-// MinHold keeps the lock for d from its acquisition, however soon it is released. It is for a job that is over so
-// fast that a process whose clock is a little late would begin it once more. A hold that is released sooner ends as
-// any other does: its context ends, and a Release that returns nil has left the lock in place for the rest of d.
-// Until then nobody acquires the lock, in this process neither, unless after admin.ForceRelease or ReleaseID. Nobody
-// renews it. A shorter wait fails at once: see BusyError.RetryAfter.
+// MinHold keeps the lock for d from its acquisition, however soon it is released.
+// It is for a job that is over so fast that a process whose clock is a little late
+// would begin it once more. A hold that is released sooner ends as any other does:
+// its context ends, and a Release that returns nil has left the lock in place for
+// the rest of d. Until then nobody acquires the lock, in this process neither,
+// unless after admin.ForceRelease or ReleaseID. Nobody renews it. A shorter wait
+// fails at once: see BusyError.RetryAfter.
 //
-// The lock is kept for less than d if the hold, or one around it, is lost (by MaxHold, too) and its lease in
-// Redis ends before the release; if the process dies, and the lock lasts for its lease; or if the client is closed
-// before the release. With a Lease, d may not be longer than that. Redis counts whole milliseconds; d is rounded up,
-// and 0 keeps nothing. Several locks as one refuse a member with MinHold.
+// The lock is kept for less than d if the hold, or one around it, is lost (by
+// MaxHold, too) and its lease in Redis ends before the release; if the process
+// dies, and the lock lasts for its lease; or if the client is closed before the
+// release. With a Lease, d may not be longer than that. Redis counts whole
+// milliseconds; d is rounded up, and 0 keeps nothing. Several locks as one refuse
+// a member with MinHold.
 func MinHold(d time.Duration) PlainOption { return minHold{d: d} }
 
 // want gives a lock that nobody has used yet its options.

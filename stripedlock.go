@@ -13,9 +13,9 @@ import (
 // stripes. It is immutable and may be shared.
 type StripedLock struct{ stripes []*Lock }
 
-// StripedLock returns n locks, named "name:0" to "name:<n-1>". n is at least 1
-// and should be the same wherever the name is used, or two processes could lock
-// one key with different locks; it is part of what the name means. Each lock has the
+// StripedLock returns n locks, named "name:0" to "name:<n-1>". n is at least 1 and
+// should be the same wherever the name is used, or two processes could lock one
+// key with different locks; it is part of what the name means. Each lock has the
 // options.
 func (c *Client) StripedLock(name string, n int, opts ...PlainOption) *StripedLock {
 	s := &StripedLock{}
@@ -30,10 +30,11 @@ func (c *Client) StripedLock(name string, n int, opts ...PlainOption) *StripedLo
 	return s
 }
 
-// For returns the lock of a key's stripe; of several keys, also if they share a stripe, a MultiLock of their
-// different stripes, which knows the order in which it is safe to acquire them. Without a key, every method of the
-// lock refuses that. Which stripe a key has never changes between versions of redlatch: the 64-bit FNV-1a hash of the
-// key, mixed once more, times n, divided by 2^64.
+// For returns the lock of a key's stripe; of several keys, also if they share a
+// stripe, a MultiLock of their different stripes, which knows the order in which
+// it is safe to acquire them. Without a key, every method of the lock refuses
+// that. Which stripe a key has never changes between versions of redlatch: the
+// 64-bit FNV-1a hash of the key, mixed once more, times n, divided by 2^64.
 func (s *StripedLock) For(keys ...string) *Lock {
 	if len(keys) == 0 {
 		m := &several{err: invalid.Errorf("redlatch: StripedLock.For needs at least one key")}

@@ -45,26 +45,29 @@ const (
 	// OutcomeAcquired: it has what it wanted. A latch has been counted down, at a
 	// barrier all have arrived.
 	OutcomeAcquired Outcome = "acquired"
-	// OutcomeHandedOff: the same, but from another goroutine of this process, without a
-	// request for it; or readers of this process share what one of them has.
+	// OutcomeHandedOff: the same, but from another goroutine of this process, without
+	// a request for it; or readers of this process share what one of them has.
 	OutcomeHandedOff Outcome = "handed_off"
 	// OutcomeReentered: the caller held the lock already, and does once more.
 	OutcomeReentered Outcome = "reentered"
-	// OutcomeBusy: a call that does not wait (TryAcquire or TryDo with 0) could not have it at once.
+	// OutcomeBusy: a call that does not wait (TryAcquire or TryDo with 0) could not
+	// have it at once.
 	OutcomeBusy Outcome = "busy"
-	// OutcomeTimedOut: the time that TryAcquire or TryDo was given, or the context's deadline, was over
-	// before; or that time was known to be too short, and the call did not wait (redlatch.BusyError.RetryAfter).
+	// OutcomeTimedOut: the time that TryAcquire or TryDo was given, or the context's
+	// deadline, was over before; or that time was known to be too short, and the call
+	// did not wait (redlatch.BusyError.RetryAfter).
 	OutcomeTimedOut Outcome = "timed_out"
 	// OutcomeCancelled: the context was cancelled before.
 	OutcomeCancelled Outcome = "cancelled"
 	// OutcomeBroken: the generation of a barrier was broken.
 	OutcomeBroken Outcome = "broken"
-	// OutcomeUnavailable: the server did not answer, for redlatch.Config.OutageTimeout or until the
-	// wait was over, or it was short of memory; or its replicas did not acknowledge in time.
+	// OutcomeUnavailable: the server did not answer, for redlatch.Config.OutageTimeout
+	// or until the wait was over, or it was short of memory; or its replicas did not
+	// acknowledge in time.
 	OutcomeUnavailable Outcome = "unavailable"
-	// OutcomeRefused: the same call would fail again, until somebody changes something:
-	// redlatch.ErrInvalid, ErrReentry, an outer hold that is over, ErrUninitialized, a
-	// key of another type, no permission.
+	// OutcomeRefused: the same call would fail again, until somebody changes
+	// something: redlatch.ErrInvalid, ErrReentry, an outer hold that is over,
+	// ErrUninitialized, a key of another type, no permission.
 	OutcomeRefused Outcome = "refused"
 	// OutcomeClosed: the client was closed.
 	OutcomeClosed Outcome = "closed"
@@ -87,8 +90,8 @@ const (
 	EndClosed EndReason = "closed"
 )
 
-// A LostEvent tells of a lost hold, or a lost permit of a semaphore.Expirable. What was
-// acquired as several is lost, and told, one by one.
+// A LostEvent tells of a lost hold, or a lost permit of a semaphore.Expirable.
+// What was acquired as several is lost, and told, one by one.
 type LostEvent struct {
 	Err     *redlatch.LostError // what was lost, why, and when the server had last confirmed it
 	Kind    redlatch.Kind       // of what was lost
@@ -100,9 +103,10 @@ type LostEvent struct {
 	Site    string              // file:line of the acquisition
 	Renewed bool                // the watchdog renewed it; else it had a Lease
 	Lease   time.Duration       // for how long the server had confirmed it
-	// Late is how much later than the end of its time the loss was noticed: a millisecond
-	// or so, or else this process, or its machine, stood still. The next holder may have
-	// been inside meanwhile. It is 0 if Err.Reason is redlatch.LostGone or redlatch.LostRevoked.
+	// Late is how much later than the end of its time the loss was noticed: a
+	// millisecond or so, or else this process, or its machine, stood still. The next
+	// holder may have been inside meanwhile. It is 0 if Err.Reason is
+	// redlatch.LostGone or redlatch.LostRevoked.
 	Late time.Duration
 	// RenewErr is why the latest renewal failed that failed after Err.Confirmed, and
 	// RenewFailed when that was known. They are zero if none has failed.

@@ -10,8 +10,9 @@ import (
 	"github.com/redlatch/redlatch/observe"
 )
 
-// How often each kind of lock was acquired, or was not and why; how many callers wait, and
-// for how long holds last. Functions are called by several goroutines at a time.
+// How often each kind of lock was acquired, or was not and why; how many callers
+// wait, and for how long holds last. Functions are called by several goroutines at
+// a time.
 func ExampleAdd() {
 	var waiting atomic.Int64
 	outcomes := expvar.NewMap("lock_outcomes")

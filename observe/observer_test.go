@@ -45,7 +45,8 @@ func TestEachEventIsToldToItsFunction(t *testing.T) {
 	}
 }
 
-// The client says how acquisitions and holds ended in words of its own, which become the user's.
+// The client says how acquisitions and holds ended in words of its own, which
+// become the user's.
 func TestOutcomesAndReasonsAreThoseOfTheClient(t *testing.T) {
 	for outcome, word := range map[Outcome]hooks.Outcome{
 		OutcomeAcquired: hooks.Acquired, OutcomeHandedOff: hooks.HandedOff, OutcomeReentered: hooks.Reentered, OutcomeBusy: hooks.Busy,

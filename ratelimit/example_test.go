@@ -45,7 +45,8 @@ func newClient() *redlatch.Client { return nil }
 
 func ship(context.Context, int) error { return nil }
 
-// Each process makes ten calls in a second, however many processes there are; and a limiter that nobody uses goes away.
+// Each process makes ten calls in a second, however many processes there are; and
+// a limiter that nobody uses goes away.
 func ExampleRate() {
 	calls := ratelimit.New(newClient(), "calls", ratelimit.Rate{
 		Permits: 10, Interval: time.Second, PerClient: true, KeepAlive: time.Hour,

@@ -10,7 +10,8 @@ import (
 	"github.com/redlatch/redlatch/redisson"
 )
 
-// In Java redisson.getMap("accounts", StringCodec.INSTANCE).getLock("42") has this name.
+// In Java redisson.getMap("accounts", StringCodec.INSTANCE).getLock("42") has this
+// name.
 func ExampleEntry() {
 	name := redisson.Entry{Object: "accounts", Key: "42"}.Lock()
 	fmt.Println(name) // for client.Lock

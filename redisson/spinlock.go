@@ -40,12 +40,12 @@ func Exponential(first, most time.Duration) Backoff {
 
 // SpinLock returns the lock with this name for which callers do not wait by
 // messages but try again and again, Redisson's getSpinLock. It needs no Pub/Sub,
-// neither to wait nor to release, and wakes nobody: a waiter of redlatch.Client.Lock would
-// notice its release only when the TTL has passed, so do not mix the two under
-// one name.
+// neither to wait nor to release, and wakes nobody: a waiter of
+// redlatch.Client.Lock would notice its release only when the TTL has passed, so
+// do not mix the two under one name.
 //
-// Of the goroutines of this process only one tries at a time. A call that waits for so long at most tries a last
-// time just before that is over. A backoff of nil
+// Of the goroutines of this process only one tries at a time. A call that waits
+// for so long at most tries a last time just before that is over. A backoff of nil
 // is Exponential(time.Millisecond, 128*time.Millisecond).
 func SpinLock(c *redlatch.Client, name string, backoff Backoff, opts ...redlatch.PlainOption) *redlatch.Lock {
 	if backoff == nil {

@@ -32,22 +32,24 @@ func ReadFile(name string) (connect.Settings, error) {
 
 // Parse reads the content of Redisson's configuration file, in YAML or JSON, as
 // far as locks need it. A key that has no effect here gets one of
-// Settings.Warnings, which has a severity. If the locks would not be the same without a key, or could
-// not be reached, the key is an error, which names it. All errors are returned as
-// one, joined, and then the Settings have the warnings only.
+// Settings.Warnings, which has a severity. If the locks would not be the same
+// without a key, or could not be reached, the key is an error, which names it. All
+// errors are returned as one, joined, and then the Settings have the warnings
+// only.
 //
-// As in Redisson, ${NAME} and ${NAME:-default} stand for what lookup returns. A Java
-// program asks its environment and its properties there, and a Go program most often
-// uses os.LookupEnv. A variable that is not set and has no default stays as it is.
-// With a nil lookup no variable is set. ${NAME:-} stands for nothing if NAME is not
-// set, with a warning: Redisson does not take it for a variable, and would use that
-// text itself, even as a password.
+// As in Redisson, ${NAME} and ${NAME:-default} stand for what lookup returns. A
+// Java program asks its environment and its properties there, and a Go program
+// most often uses os.LookupEnv. A variable that is not set and has no default
+// stays as it is. With a nil lookup no variable is set. ${NAME:-} stands for
+// nothing if NAME is not set, with a warning: Redisson does not take it for a
+// variable, and would use that text itself, even as a password.
 //
-// Parse knows singleServerConfig, masterSlaveServersConfig (only the master, because
-// redlatch never talks to replicas), sentinelServersConfig and clusterServersConfig,
-// and refuses replicatedServersConfig. Settings.Config has the lockWatchdogTimeout,
-// the codec (Redisson's Kryo5Codec if the file names none), and everything else that belongs to the client and not to the connection. Java's
-// key stores are not read: see [connect.TLS].
+// Parse knows singleServerConfig, masterSlaveServersConfig (only the master,
+// because redlatch never talks to replicas), sentinelServersConfig and
+// clusterServersConfig, and refuses replicatedServersConfig. Settings.Config has
+// the lockWatchdogTimeout, the codec (Redisson's Kryo5Codec if the file names
+// none), and everything else that belongs to the client and not to the connection.
+// Java's key stores are not read: see [connect.TLS].
 //
 // No error and no warning contains a value of the file.
 func Parse(content []byte, lookup func(name string) (string, bool)) (connect.Settings, error) {
@@ -259,8 +261,9 @@ func (f *file) isDefault(v *yaml.Node, class string) bool {
 	return strings.HasPrefix(tag, "org.redisson.") && strings.HasSuffix(tag, "."+class)
 }
 
-// variables warns of variables that nobody has set, and takes their marks away. One with an empty
-// default is empty, which Redisson, that knows no such default, would take for a text, and for a password.
+// variables warns of variables that nobody has set, and takes their marks away.
+// One with an empty default is empty, which Redisson, that knows no such default,
+// would take for a text, and for a password.
 func (f *file) variables(v *yaml.Node) {
 	unmarked := strings.NewReplacer(f.unset.bare, "", f.unset.empty, "")
 	bare, empty := false, false
@@ -371,7 +374,8 @@ func (f *file) address(text string) {
 	f.Addresses = append(f.Addresses, s.Addresses...)
 }
 
-// shape says of an address that connect.Parse has read whether it has a port, and whether there is more behind it.
+// shape says of an address that connect.Parse has read whether it has a port, and
+// whether there is more behind it.
 func shape(text string) (port, more bool) {
 	_, rest, _ := strings.Cut(text, "://")
 	rest = rest[strings.LastIndexByte(rest, '@')+1:]

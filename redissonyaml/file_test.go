@@ -346,7 +346,8 @@ func TestRedissonShowsNoSecret(t *testing.T) {
 	}
 }
 
-// A codec decides what the values of a group are called, so a file that names one, or none, was not without effect.
+// A codec decides what the values of a group are called, so a file that names one,
+// or none, was not without effect.
 func TestTheCodecIsCarried(t *testing.T) {
 	for text, want := range map[string]string{
 		"threads: 1": "org.redisson.codec.Kryo5Codec",

@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/connect"
 )
 
-// Whatever stands in Redisson's file, what is said about it shows no secret, and what is read from it can be opened, and
-// written down again.
+// Whatever stands in Redisson's file, what is said about it shows no secret, and
+// what is read from it can be opened, and written down again.
 func FuzzParse(f *testing.F) {
 	lookup := func(name string) (string, bool) { return spelled, name != "A" }
 	f.Fuzz(func(t *testing.T, text string) {
@@ -159,7 +159,8 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// spelled is a password with a digit in any two of its characters, so that no piece of it is a word of an error.
+// spelled is a password with a digit in any two of its characters, so that no
+// piece of it is a word of an error.
 const spelled = "h1u2n3t4e5r6t7w8o9"
 
 // shows says whether a text has a piece of spelled.

@@ -177,13 +177,16 @@ var (
 	)
 )
 
-// defaultCodec is what Redisson has without the key. Older versions have others, whose bytes are no text either.
+// defaultCodec is what Redisson has without the key. Older versions have others,
+// whose bytes are no text either.
 const defaultCodec = "org.redisson.codec.Kryo5Codec"
 
-// className is how the class of a codec looks. Anything else could be a piece of a value.
+// className is how the class of a codec looks. Anything else could be a piece of a
+// value.
 var className = regexp.MustCompile(`^[A-Za-z_]\w{0,100}(\.[A-Za-z_]\w{0,100}){1,10}$`)
 
-// setCodec takes the class that a tag or the key "class" names. A codec with settings of its own is another one.
+// setCodec takes the class that a tag or the key "class" names. A codec with
+// settings of its own is another one.
 func setCodec(f *file, v *yaml.Node) {
 	class, settings := strings.Trim(v.Tag, "!<>"), len(v.Content)
 	if v.Kind == yaml.MappingNode && settings > 0 && v.Content[0].Value == "class" {

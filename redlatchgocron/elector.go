@@ -29,11 +29,14 @@ func NewElector(candidate *election.Candidate) *Elector { return &Elector{candid
 // Run is a candidate in the election until ctx ends, and gives the leadership up
 // then. Its errors are those of election.Candidate.Run. Call it in a goroutine.
 //
-// When the term ends, because ctx ends, somebody resigns or redlatch.Client.Shutdown begins, Run first waits until the
-// tasks of Elector.Task have returned. Then it gives the leadership up. So a task that ignores its context keeps the
-// leadership, as a function of election.Candidate.Run does. That ends when the lease is lost, when
-// redlatch.Config.MaxHold has passed, when the context of Shutdown ends, and when the client is closed. Run does not wait
-// for other tasks: shut the scheduler down before, so that no job runs any more when the next leader begins.
+// When the term ends, because ctx ends, somebody resigns or
+// redlatch.Client.Shutdown begins, Run first waits until the tasks of Elector.Task
+// have returned. Then it gives the leadership up. So a task that ignores its
+// context keeps the leadership, as a function of election.Candidate.Run does. That
+// ends when the lease is lost, when redlatch.Config.MaxHold has passed, when the
+// context of Shutdown ends, and when the client is closed. Run does not wait for
+// other tasks: shut the scheduler down before, so that no job runs any more when
+// the next leader begins.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.candidate.Run(ctx, func(ctx context.Context, _ int64) error {
 		t := &term{ctx: ctx, idle: make(chan struct{})}
@@ -49,8 +52,8 @@ func (e *Elector) Run(ctx context.Context) error {
 	})
 }
 
-// IsLeader returns nil if this process leads, also by its clock, and otherwise ErrNotLeader. It sends
-// no request.
+// IsLeader returns nil if this process leads, also by its clock, and otherwise
+// ErrNotLeader. It sends no request.
 func (e *Elector) IsLeader(context.Context) error {
 	if t := e.term.Load(); t == nil || t.ctx.Err() != nil {
 		return ErrNotLeader
@@ -58,13 +61,16 @@ func (e *Elector) IsLeader(context.Context) error {
 	return nil
 }
 
-// Task returns a task for gocron.Scheduler.NewJob that calls f while this process leads. The context of f ends with the
-// term, with the cause that election.Candidate.Run names, and when the context of the job ends. So f stops before another
-// process leads, if it heeds its context: before a lease is lost there is a margin for that, and otherwise Run waits for
-// f. redlatch.HoldFrom(ctx).Token() is the number of the term.
+// Task returns a task for gocron.Scheduler.NewJob that calls f while this process
+// leads. The context of f ends with the term, with the cause that
+// election.Candidate.Run names, and when the context of the job ends. So f stops
+// before another process leads, if it heeds its context: before a lease is lost
+// there is a margin for that, and otherwise Run waits for f.
+// redlatch.HoldFrom(ctx).Token() is the number of the term.
 //
-// The task fails with the error of f, joined with why the term ended if it ended meanwhile: gocron tells it to
-// AfterJobRunsWithError. It fails with ErrNotLeader, without a call of f, if this process does not lead.
+// The task fails with the error of f, joined with why the term ended if it ended
+// meanwhile: gocron tells it to AfterJobRunsWithError. It fails with ErrNotLeader,
+// without a call of f, if this process does not lead.
 func (e *Elector) Task(f func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {
 		t := e.term.Load()
@@ -121,8 +127,8 @@ func (t *term) tellLocked() {
 	}
 }
 
-// within is the context of a job that also has the values of the leader's: with them the election knows a task that
-// resigns, and does not wait for it.
+// within is the context of a job that also has the values of the leader's: with
+// them the election knows a task that resigns, and does not wait for it.
 type within struct {
 	context.Context
 	leader context.Context //nolint:containedctx // only its values

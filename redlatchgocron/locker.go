@@ -15,16 +15,18 @@ import (
 // Options say how jobs are locked. The zero value works.
 type Options struct {
 	// Prefix stands before a job's name in the name of its lock. Jobs must have names
-	// (gocron.WithName). Without one, gocron uses the name of a function, which may change.
+	// (gocron.WithName). Without one, gocron uses the name of a function, which may
+	// change.
 	Prefix string
-	// MinHold is for how long after a job has begun no other process runs it, however soon the
-	// job ends: see redlatch.MinHold. It must be longer than the difference between the clocks
-	// of the processes, and shorter than the time between two runs. Zero means as long as the job
-	// runs.
+	// MinHold is for how long after a job has begun no other process runs it, however
+	// soon the job ends: see redlatch.MinHold. It must be longer than the difference
+	// between the clocks of the processes, and shorter than the time between two runs.
+	// Zero means as long as the job runs.
 	MinHold time.Duration
 }
 
-// ErrNotLocked says why a task of Locker.Task is not run: the scheduler did not acquire its lock from this Locker.
+// ErrNotLocked says why a task of Locker.Task is not run: the scheduler did not
+// acquire its lock from this Locker.
 var ErrNotLocked = errors.New("redlatch: this Locker has not locked the job: give it to the scheduler (gocron.WithDistributedLocker), or to the job (gocron.WithDistributedJobLocker)")
 
 // A Locker is a gocron.Locker. Its methods are safe for concurrent use.
@@ -43,8 +45,9 @@ func NewLocker(client *redlatch.Client, options Options) *Locker {
 	return &Locker{client: client, options: options, begun: map[<-chan struct{}][]*redlatch.Hold{}}
 }
 
-// Lock tries to acquire the lock of a job, and does not wait for it, because a job that
-// another process runs is not to be run. Its error is that of redlatch's Lock.TryAcquire.
+// Lock tries to acquire the lock of a job, and does not wait for it, because a job
+// that another process runs is not to be run. Its error is that of redlatch's
+// Lock.TryAcquire.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	var options []redlatch.PlainOption
 	if l.options.MinHold != 0 {
@@ -61,12 +64,15 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &held{hold: hold, locker: l, job: job}, nil
 }
 
-// Task returns a task for gocron.Scheduler.NewJob that calls f under the lock of its job. The context of f ends when
-// the lock is lost, with a *redlatch.LostError as its cause, and when the context of the job ends. So f stops before
-// another process runs the job, if it heeds its context. redlatch.HoldFrom(ctx) is the hold.
+// Task returns a task for gocron.Scheduler.NewJob that calls f under the lock of
+// its job. The context of f ends when the lock is lost, with a *redlatch.LostError
+// as its cause, and when the context of the job ends. So f stops before another
+// process runs the job, if it heeds its context. redlatch.HoldFrom(ctx) is the
+// hold.
 //
-// The task fails with the error of f, joined with the *redlatch.LostError if the lock was lost meanwhile: gocron tells
-// it to AfterJobRunsWithError. It fails with ErrNotLocked, without a call of f, if this Locker has not locked the job.
+// The task fails with the error of f, joined with the *redlatch.LostError if the
+// lock was lost meanwhile: gocron tells it to AfterJobRunsWithError. It fails with
+// ErrNotLocked, without a call of f, if this Locker has not locked the job.
 func (l *Locker) Task(f func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {
 		hold := l.take(ctx.Done(), nil)
@@ -77,7 +83,8 @@ func (l *Locker) Task(f func(ctx context.Context) error) gocron.Task {
 	})
 }
 
-// withLoss joins why a section has ended early to its own error, unless that says so.
+// withLoss joins why a section has ended early to its own error, unless that says
+// so.
 func withLoss(err, end error) error {
 	if end == nil || errors.Is(err, end) {
 		return err
@@ -85,9 +92,11 @@ func withLoss(err, end error) error {
 	return errors.Join(err, end)
 }
 
-// take returns a hold of a job whose task has not begun, and forgets it: this hold, if it is not nil. gocron calls Lock
-// and then the task, and does not say that both belong to one run. If two runs begin at the same time, the first has
-// lost its hold, and their tasks may swap holds. That is safe: each hold ends with the Unlock of the run that acquired it.
+// take returns a hold of a job whose task has not begun, and forgets it: this
+// hold, if it is not nil. gocron calls Lock and then the task, and does not say
+// that both belong to one run. If two runs begin at the same time, the first has
+// lost its hold, and their tasks may swap holds. That is safe: each hold ends with
+// the Unlock of the run that acquired it.
 func (l *Locker) take(job <-chan struct{}, hold *redlatch.Hold) *redlatch.Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +124,8 @@ type held struct {
 	job    <-chan struct{}
 }
 
-// Unlock releases the lock, even if ctx has ended. It returns redlatch.ErrLost if the lock was lost while the
-// job ran.
+// Unlock releases the lock, even if ctx has ended. It returns redlatch.ErrLost if
+// the lock was lost while the job ran.
 func (h *held) Unlock(ctx context.Context) error {
 	h.locker.take(h.job, h.hold)
 	return h.hold.Release(ctx)

@@ -15,9 +15,9 @@ import (
 
 var _ driver.Acker = (*Driver)(nil)
 
-// RunAcked implements [driver.Acker]. It uses a connection of the client's pool. At
-// most half of the connections to a node (PoolSize) are used for this at the same
-// time. A timeout is shortened to half of ReadTimeout, or to one second; with
+// RunAcked implements [driver.Acker]. It uses a connection of the client's pool.
+// At most half of the connections to a node (PoolSize) are used for this at the
+// same time. A timeout is shortened to half of ReadTimeout, or to one second; with
 // ContextTimeoutEnabled, to a third of the time for everything ([Driver.Traits]).
 func (d *Driver) RunAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
@@ -85,8 +85,8 @@ type ackedScript struct {
 	timeoutMs  int64
 }
 
-// run sends the script and WAIT over one connection to the node, which has the keys
-// or, if asking is set, is about to.
+// run sends the script and WAIT over one connection to the node, which has the
+// keys or, if asking is set, is about to.
 func (q *ackedScript) run(ctx context.Context, node *redis.Client, asking bool) (driver.Reply, int, *driver.RunError) {
 	opt := node.Options()
 	giveBack, err := q.d.shares.Take(opt.Addr, max(opt.PoolSize/2, 1), q.d.limits.After/2)

@@ -11,9 +11,10 @@ import (
 
 var _ driver.Batcher = (*Driver)(nil)
 
-// RunBatch implements [driver.Batcher]. The requests go out in one pipeline. Those whose
-// scripts the server does not know go out once more, in another pipeline. Each request is
-// judged by itself, as Run judges it. RunBatch takes no longer than a Run.
+// RunBatch implements [driver.Batcher]. The requests go out in one pipeline. Those
+// whose scripts the server does not know go out once more, in another pipeline.
+// Each request is judged by itself, as Run judges it. RunBatch takes no longer
+// than a Run.
 func (d *Driver) RunBatch(requests []*driver.Request) {
 	limit := bounded{d.limits.Get(), context.Background()} // which has no values
 	unknown, broken := d.sendAll(limit, "evalsha", (*driver.Script).SHA, requests)
@@ -25,8 +26,9 @@ func (d *Driver) RunBatch(requests []*driver.Request) {
 	d.breaks.Sent(requests, broken)
 }
 
-// sendAll sends commands together, each once, and sets what became of them. It returns
-// those of unknown scripts instead, and one that met a break if there is one.
+// sendAll sends commands together, each once, and sets what became of them. It
+// returns those of unknown scripts instead, and one that met a break if there is
+// one.
 func (d *Driver) sendAll(
 	limit bounded, verb any, script func(*driver.Script) string, requests []*driver.Request,
 ) (unknown []*driver.Request, broken *driver.Request) {
@@ -58,8 +60,8 @@ func (d *Driver) sendAll(
 	return unknown, broken
 }
 
-// piped says what became of a command of a pipeline that ended with err: that of the first
-// command that failed, or of a hook.
+// piped says what became of a command of a pipeline that ended with err: that of
+// the first command that failed, or of a hook.
 func piped(cmd once, err error, text *scriptArg) (driver.Reply, *driver.RunError) {
 	own := cmd.Err()
 	switch {
@@ -71,10 +73,11 @@ func piped(cmd once, err error, text *scriptArg) (driver.Reply, *driver.RunError
 	return result(cmd, own, text)
 }
 
-// SharedPipelines lets the requests of many callers share pipelines. That saves system
-// calls of the program and of the server, most of all with many callers at once.
+// SharedPipelines lets the requests of many callers share pipelines. That saves
+// system calls of the program and of the server, most of all with many callers at
+// once.
 //
-// A pipeline belongs to no caller. So hooks of the client see redlatch's scripts without
-// the values of any caller's context, and traces show the scripts apart from the code
-// that asked for them.
+// A pipeline belongs to no caller. So hooks of the client see redlatch's scripts
+// without the values of any caller's context, and traces show the scripts apart
+// from the code that asked for them.
 func SharedPipelines() Option { return func(d *Driver) { d.traits.ContextValues = false } }

@@ -53,9 +53,11 @@ type processor interface {
 // returns, that is taken for an outage: the next connection asks the provider
 // again.
 //
-// For Sentinel take a client of redis.NewFailoverClient. One of redis.NewFailoverClusterClient cannot be told from that of
-// a cluster: redlatch.PubSubAuto uses sharded Pub/Sub then, which others who share the server do not hear, so that
-// they poll; with redlatch.PubSubClassic they hear each other.
+// For Sentinel take a client of redis.NewFailoverClient. One of
+// redis.NewFailoverClusterClient cannot be told from that of a cluster:
+// redlatch.PubSubAuto uses sharded Pub/Sub then, which others who share the server
+// do not hear, so that they poll; with redlatch.PubSubClassic they hear each
+// other.
 //
 // Use panics for any other client. A *redis.Ring spreads keys over servers that
 // know nothing of each other, and moves them to another server when one is
@@ -101,12 +103,12 @@ func Use(rdb redis.UniversalClient, opts ...Option) *Driver {
 
 // Traits implements [driver.Redis].
 //
-// Timeout is DialTimeout, but at most 3 s, for finding or making a connection, plus
-// the longer one of ReadTimeout and WriteTimeout. The second part is for the one
-// step, of the handshake or of the script itself, that then meets a dead server.
-// With ContextTimeoutEnabled, Timeout is at most 3 s for everything. Without that
-// option it is 0 if ReadTimeout or WriteTimeout is negative, which means no
-// time-out.
+// Timeout is DialTimeout, but at most 3 s, for finding or making a connection,
+// plus the longer one of ReadTimeout and WriteTimeout. The second part is for the
+// one step, of the handshake or of the script itself, that then meets a dead
+// server. With ContextTimeoutEnabled, Timeout is at most 3 s for everything.
+// Without that option it is 0 if ReadTimeout or WriteTimeout is negative, which
+// means no time-out.
 func (d *Driver) Traits() driver.Traits { return d.traits }
 
 // Node implements [driver.Redis]. In a cluster it returns the node's id. Until
@@ -137,13 +139,14 @@ func (d *Driver) Unconfirmed(after time.Duration) int {
 	return d.classic.unconfirmed(after) + d.sharded.unconfirmed(after)
 }
 
-// patient bounds a call that is not a mere Run: as a whole, if the client minds contexts.
+// patient bounds a call that is not a mere Run: as a whole, if the client minds
+// contexts.
 func (d *Driver) patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d.limits.After)
 }
 
-// secondLimit returns the limit of the second step of a call, whose first one had one: the
-// server may have taken its time to say that it does not know the script.
+// secondLimit returns the limit of the second step of a call, whose first one had
+// one: the server may have taken its time to say that it does not know the script.
 func (d *Driver) secondLimit(first context.Context) context.Context {
 	if d.contexts { // it bounds the call as a whole
 		return first
@@ -160,8 +163,8 @@ func (d *Driver) again(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // mostPatience is the longest that a Run tries to get its script on its way.
-// go-redis would dial five times over; a connection that comes too late is kept for
-// the next.
+// go-redis would dial five times over; a connection that comes too late is kept
+// for the next.
 const mostPatience = 3 * time.Second
 
 // setTimeouts takes the options of a client in the state in which go-redis keeps

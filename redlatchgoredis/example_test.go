@@ -28,7 +28,8 @@ func Example() {
 	}
 }
 
-// The program's own client serves redlatch, too. It stays open when the client of redlatch is closed.
+// The program's own client serves redlatch, too. It stays open when the client of
+// redlatch is closed.
 func ExampleUse() {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer rdb.Close()

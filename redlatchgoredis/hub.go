@@ -10,13 +10,14 @@ import (
 	"github.com/redlatch/redlatch/internal/adapter"
 )
 
-// A hub holds the subscriptions of one kind. The manager, a goroutine, decides at which
-// node each channel is subscribed; a [link], a connection with two goroutines, does it.
-// There are goroutines only as long as there is a subscription.
+// A hub holds the subscriptions of one kind. The manager, a goroutine, decides at
+// which node each channel is subscribed; a [link], a connection with two
+// goroutines, does it. There are goroutines only as long as there is a
+// subscription.
 //
-// A connection that fails is dropped, and its channels are subscribed anew, at the node
-// that has them then. A channel that the server refuses is asked for again, alone, and
-// costs no other channel anything.
+// A connection that fails is dropped, and its channels are subscribed anew, at the
+// node that has them then. A channel that the server refuses is asked for again,
+// alone, and costs no other channel anything.
 type hub struct {
 	d       *Driver
 	sharded bool
@@ -97,7 +98,8 @@ func (h *hub) count(channel string) int {
 	return 0
 }
 
-// unconfirmed returns how many channels somebody listens to that have not been confirmed for so long.
+// unconfirmed returns how many channels somebody listens to that have not been
+// confirmed for so long.
 func (h *hub) unconfirmed(after time.Duration) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// leave has go-redis close the connections that are idle. Those that are in use are closed by whoever is told over them, too,
-// that the server is no primary.
+// leave has go-redis close the connections that are idle. Those that are in use
+// are closed by whoever is told over them, too, that the server is no primary.
 func (d *Driver) leave() (left bool) {
 	d.leaving.Lock()
 	defer d.leaving.Unlock()
@@ -25,7 +25,8 @@ func (d *Driver) leave() (left bool) {
 	return true
 }
 
-// count returns how many connections of a pool are idle. Without such a pool there are none.
+// count returns how many connections of a pool are idle. Without such a pool there
+// are none.
 func count(stats reflect.Value) uint64 {
 	if !stats.IsValid() || stats.IsNil() {
 		return 0

@@ -19,13 +19,13 @@ var (
 	errReplaced = errors.New("redlatchgoredis: go-redis has connected anew by itself")
 )
 
-// A link is one connection for subscriptions. One goroutine connects, writes and closes,
-// another one reads. The methods of a PubSub wait for whoever writes, Receive too, except while
-// it waits for an answer.
+// A link is one connection for subscriptions. One goroutine connects, writes and
+// closes, another one reads. The methods of a PubSub wait for whoever writes,
+// Receive too, except while it waits for an answer.
 //
-// Each channel is asked for with a request of its own, and a server answers in order. So an
-// error is the answer to the oldest request. With several channels in one request, a
-// server that refuses one of them would refuse all.
+// Each channel is asked for with a request of its own, and a server answers in
+// order. So an error is the answer to the oldest request. With several channels in
+// one request, a server that refuses one of them would refuse all.
 type link struct {
 	h      *hub
 	node   *redis.Client
@@ -44,8 +44,8 @@ type link struct {
 	dropped bool
 }
 
-// An ask is what a server is asked for: the subscription of a channel, its end, or a sign
-// of life.
+// An ask is what a server is asked for: the subscription of a channel, its end, or
+// a sign of life.
 type ask struct {
 	verb    verb
 	channel string
@@ -59,10 +59,11 @@ const (
 	ping
 )
 
-// ended is a context that is over. It keeps go-redis from connecting by itself when a
-// connection fails, which takes time, subscribes to all channels with one request, and
-// would tell nobody. A dialer that minds no context, as that of go-redis for TLS, connects
-// all the same: then there are confirmations that the link has not asked for.
+// ended is a context that is over. It keeps go-redis from connecting by itself
+// when a connection fails, which takes time, subscribes to all channels with one
+// request, and would tell nobody. A dialer that minds no context, as that of
+// go-redis for TLS, connects all the same: then there are confirmations that the
+// link has not asked for.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -123,8 +124,8 @@ func (l *link) write() {
 	}
 }
 
-// next waits until there is something to be sent. It returns an error if there never will
-// be.
+// next waits until there is something to be sent. It returns an error if there
+// never will be.
 func (l *link) next() (ask, error) {
 	timer := time.NewTimer(quiet)
 	defer timer.Stop()
@@ -158,8 +159,8 @@ func (l *link) next() (ask, error) {
 	return ask{}, redis.ErrClosed
 }
 
-// send writes a request. It may take as long as a server may be silent: while it does, the
-// reader has to wait, and nobody else looks at the link.
+// send writes a request. It may take as long as a server may be silent: while it
+// does, the reader has to wait, and nobody else looks at the link.
 func (l *link) send(ctx context.Context, a ask) error {
 	ctx, cancel := context.WithTimeout(ctx, quiet) // go-redis minds the deadline also of what has ended
 	defer cancel()
@@ -228,7 +229,8 @@ func (l *link) listeners(channel string) adapter.Listeners {
 	return nil
 }
 
-// answered notes an answer. It is false if a was not the oldest request. h.mu is held.
+// answered notes an answer. It is false if a was not the oldest request. h.mu is
+// held.
 func (l *link) answered(a ask) bool {
 	l.sign, l.heard = time.Now(), true
 	if len(l.sent) == 0 || l.sent[0] != a {
@@ -278,8 +280,8 @@ func (l *link) confirmed(s *redis.Subscription) error {
 	return nil
 }
 
-// refused handles an error that the server answered with. It is false if nothing was
-// asked.
+// refused handles an error that the server answered with. It is false if nothing
+// was asked.
 func (l *link) refused() bool {
 	h := l.h
 	h.mu.Lock()

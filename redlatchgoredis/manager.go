@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// manage keeps what is subscribed at the servers equal to what is wanted, until nothing is
-// wanted any more.
+// manage keeps what is subscribed at the servers equal to what is wanted, until
+// nothing is wanted any more.
 func (h *hub) manage() {
 	for {
 		for _, t := range h.changes() {
@@ -59,8 +59,8 @@ func (h *hub) changes() (join []*topic) {
 	return join
 }
 
-// place has a channel subscribed at a node where it belongs, or has the manager look at it
-// later.
+// place has a channel subscribed at a node where it belongs, or has the manager
+// look at it later.
 func (h *hub) place(t *topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +85,8 @@ func (h *hub) rested(t *topic) {
 	}
 }
 
-// find returns the connection for a channel, a new one if need be, or until when that has
-// to wait. h.mu is held, but not during what may be I/O.
+// find returns the connection for a channel, a new one if need be, or until when
+// that has to wait. h.mu is held, but not during what may be I/O.
 func (h *hub) find(t *topic) (l *link, due time.Time) {
 	now := time.Now()
 	for _, r := range []rest{t.refused, h.rests[nil]} {
@@ -120,11 +120,11 @@ func (h *hub) find(t *topic) (l *link, due time.Time) {
 	return nil, due
 }
 
-// failed notes that a node, or with nil the cluster, has failed, and returns until when it
-// is left alone. h.mu is held.
+// failed notes that a node, or with nil the cluster, has failed, and returns until
+// when it is left alone. h.mu is held.
 //
-// A cluster's client closes the clients of nodes that left the cluster. So there it takes
-// some attempts to find out that it was closed itself.
+// A cluster's client closes the clients of nodes that left the cluster. So there
+// it takes some attempts to find out that it was closed itself.
 func (h *hub) failed(node *redis.Client, err error) (until time.Time) {
 	r := h.rests[node].after()
 	h.rests[node] = r
@@ -135,8 +135,8 @@ func (h *hub) failed(node *redis.Client, err error) (until time.Time) {
 	return r.until
 }
 
-// tidy closes connections on which nothing is subscribed, but for the last one, which done
-// closes. It forgets nodes that nobody has wanted for a while.
+// tidy closes connections on which nothing is subscribed, but for the last one,
+// which done closes. It forgets nodes that nobody has wanted for a while.
 func (h *hub) tidy() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,8 +21,8 @@ type opened struct {
 // Close closes the client.
 func (o opened) Close() error { return o.rdb.Close() }
 
-// Open returns a client with connections of its own, which end when it is closed, to
-// the server that the URL names. [connect.Parse] lists the forms of URL.
+// Open returns a client with connections of its own, which end when it is closed,
+// to the server that the URL names. [connect.Parse] lists the forms of URL.
 //
 // A server that cannot be reached, or that refuses the credentials, is no error
 // here: the driver tries again with every script, and the first script returns
@@ -35,11 +35,12 @@ func Open(rawURL string, cfg redlatch.Config, opts ...Option) (*redlatch.Client,
 	return OpenSettings(s, cfg, opts...)
 }
 
-// OpenSettings does what Open does, with settings. It reads the files of TLS. What cfg leaves zero is
-// as s.Config says.
+// OpenSettings does what Open does, with settings. It reads the files of TLS. What
+// cfg leaves zero is as s.Config says.
 //
-// go-redis calls no function for the credentials of sentinels, so settings with SentinelCredentials are
-// refused. It has no setting for how often a topology is read again, so Settings.Refresh has no effect.
+// go-redis calls no function for the credentials of sentinels, so settings with
+// SentinelCredentials are refused. It has no setting for how often a topology is
+// read again, so Settings.Refresh has no effect.
 func OpenSettings(s connect.Settings, cfg redlatch.Config, opts ...Option) (*redlatch.Client, error) {
 	p, err := s.Plan(cfg)
 	if err != nil {
@@ -58,12 +59,14 @@ var errSentinelCredentials = errors.New("redlatchgoredis: go-redis asks no funct
 
 var errClusterDatabase = errors.New("redlatchgoredis: go-redis knows no database but 0 of a cluster; leave the database out, or open with rueidis or valkey-go")
 
-// mostOfContexts is the longest that this package lets a script take if the client minds contexts. It is also the
-// longest that it tries to find a connection, if the client does not.
+// mostOfContexts is the longest that this package lets a script take if the client
+// minds contexts. It is also the longest that it tries to find a connection, if
+// the client does not.
 const mostOfContexts = 3 * time.Second
 
-// NewClient returns a client of go-redis like the one that Open makes, for a program that sends other requests through
-// it, too, and gives it to [Use]. [connect.Settings.Plan] makes the plan. It refuses what go-redis cannot do.
+// NewClient returns a client of go-redis like the one that Open makes, for a
+// program that sends other requests through it, too, and gives it to [Use].
+// [connect.Settings.Plan] makes the plan. It refuses what go-redis cannot do.
 func NewClient(p connect.Plan) (redis.UniversalClient, error) {
 	switch {
 	case p.SentinelCredentials != nil:
@@ -71,7 +74,8 @@ func NewClient(p connect.Plan) (redis.UniversalClient, error) {
 	case p.Mode == connect.Cluster && p.Database != 0:
 		return nil, errClusterDatabase
 	}
-	// Finding a connection and using it are two steps, which together last for Script at most.
+	// Finding a connection and using it are two steps, which together last for Script
+	// at most.
 	dial, step := min(p.Dial, p.Script/2), p.Script/2
 	contexts := p.Script <= mostOfContexts
 	if !contexts {

@@ -23,7 +23,8 @@ func TestADatabaseOfAClusterIsRefused(t *testing.T) {
 	}
 }
 
-// What a file or a URL says of a server that is slow or far away is what it gets: it was 3 s, whatever they said.
+// What a file or a URL says of a server that is slow or far away is what it gets:
+// it was 3 s, whatever they said.
 func TestAScriptHasTheTimeThatSettingsSay(t *testing.T) {
 	for _, want := range []time.Duration{300 * time.Millisecond, 3 * time.Second, 4 * time.Second, 10 * time.Second} {
 		for _, s := range []connect.Settings{{}, {Mode: connect.Cluster}, {Mode: connect.Sentinel, MasterName: "m"}, {DialTimeout: 100 * time.Millisecond}} {

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A route returns the nodes at any of which a channel can be subscribed, the first choice
-// first. It may do I/O, and is called by one goroutine at a time. anew says that what was
-// known before may have led to failures.
+// A route returns the nodes at any of which a channel can be subscribed, the first
+// choice first. It may do I/O, and is called by one goroutine at a time. anew says
+// that what was known before may have led to failures.
 type route func(channel string, anew bool) ([]*redis.Client, error)
 
 // alone is the route to a single server.
@@ -31,8 +31,8 @@ func owner(c *redis.ClusterClient) route {
 	}
 }
 
-// anyNode is the route of classic channels in a cluster, whose nodes pass every message on
-// to all others. A random one comes first, which spreads load.
+// anyNode is the route of classic channels in a cluster, whose nodes pass every
+// message on to all others. A random one comes first, which spreads load.
 func anyNode(c *redis.ClusterClient) route {
 	return func(string, bool) ([]*redis.Client, error) {
 		var mu sync.Mutex

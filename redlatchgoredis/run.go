@@ -34,8 +34,8 @@ type bounded struct {
 	values          context.Context
 }
 
-// Value answers for the limit first: what is made of the context is told of its end without
-// a goroutine.
+// Value answers for the limit first: what is made of the context is told of its
+// end without a goroutine.
 func (b bounded) Value(key any) any {
 	if v := b.Context.Value(key); v != nil {
 		return v
@@ -43,15 +43,16 @@ func (b bounded) Value(key any) any {
 	return b.values.Value(key)
 }
 
-// A sending is a command with what it needs, in one piece of memory. Hooks may keep it.
+// A sending is a command with what it needs, in one piece of memory. Hooks may
+// keep it.
 type sending struct {
 	ctx    bounded
 	script scriptArg
 	words  [8]any // enough for a plain lock; append allocates for others, such as the 13 of a fair one
 }
 
-// send sends one command, once. It returns a typed nil, so its result must not become an
-// error unchecked.
+// send sends one command, once. It returns a typed nil, so its result must not
+// become an error unchecked.
 func (d *Driver) send(ctx bounded, verb any, script string, keys, args []string) (driver.Reply, *driver.RunError) {
 	m := &sending{ctx: ctx, script: scriptArg{text: script}}
 	cmd := command(&m.ctx, m.words[:0], verb, &m.script, keys, args)
@@ -66,11 +67,13 @@ func (d *Driver) send(ctx bounded, verb any, script string, keys, args []string)
 	return reply, failed
 }
 
-// errUnreadable ends a Driver. go-redis puts a connection back into its pool when it has
-// panicked over an answer, and the next command there may read what is left of that.
+// errUnreadable ends a Driver. go-redis puts a connection back into its pool when
+// it has panicked over an answer, and the next command there may read what is left
+// of that.
 var errUnreadable = errors.New("redlatchgoredis: go-redis cannot read what the server says; nothing is sent any more by this driver")
 
-// contained is the function of that name, for what shares the client's connections.
+// contained is the function of that name, for what shares the client's
+// connections.
 func (d *Driver) contained(call func() error) error {
 	if d.unreadable.Load() {
 		return errUnreadable
@@ -85,9 +88,9 @@ func (d *Driver) contained(call func() error) error {
 	return err
 }
 
-// contained calls go-redis, which panics where a server says what it has no answer to: a
-// length that is none, a message without a channel. That is an error. Panics of another
-// kind than the runtime's, a hook's of the program, are none of ours.
+// contained calls go-redis, which panics where a server says what it has no answer
+// to: a length that is none, a message without a channel. That is an error. Panics
+// of another kind than the runtime's, a hook's of the program, are none of ours.
 func contained(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -30,8 +30,8 @@ func Example() {
 	})
 }
 
-// Metrics tell "orders" from "accounts", and not one order from another. Spans have no
-// names of people.
+// Metrics tell "orders" from "accounts", and not one order from another. Spans
+// have no names of people.
 func ExampleOptions() {
 	_, err := redlatchotel.New(redlatchotel.Options{
 		Name: func(name string) string {

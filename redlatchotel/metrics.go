@@ -21,8 +21,8 @@ type durations struct {
 
 	key attribute.Key // of the word
 
-	// There are few kinds and words. The set of two is made once, and read without a lock
-	// and without an allocation.
+	// There are few kinds and words. The set of two is made once, and read without a
+	// lock and without an allocation.
 	mu   sync.Mutex // held to add one
 	made atomic.Pointer[map[[2]string][]metric.RecordOption]
 }
@@ -35,7 +35,8 @@ func (d *durations) make(meter metric.Meter, key attribute.Key, name, what strin
 	return err
 }
 
-// record adds a duration. A set with a name is made anew: nobody knows how many there are.
+// record adds a duration. A set with a name is made anew: nobody knows how many
+// there are.
 func (d *durations) record(ctx context.Context, took time.Duration, kind, word, name string) {
 	if name != "" {
 		d.Record(ctx, took.Seconds(), metric.WithAttributeSet(set(kind, d.key.String(word), name)))
@@ -107,14 +108,15 @@ func (c *clients) make(meter metric.Meter) error {
 	return err
 }
 
-// Watch records what happens to the client from now on, and makes the metrics include its
-// [redlatch.Stats], until stop is called. These are read whenever metrics are collected, which
-// takes time in proportion to what the client holds: see Client.Stats. When stop has returned,
-// the client is not asked again. Call stop after Close, or the spans of what is held do not end.
+// Watch records what happens to the client from now on, and makes the metrics
+// include its [redlatch.Stats], until stop is called. These are read whenever
+// metrics are collected, which takes time in proportion to what the client holds:
+// see Client.Stats. When stop has returned, the client is not asked again. Call
+// stop after Close, or the spans of what is held do not end.
 //
-// All clients that are watched are added up, and a client that is watched twice counts
-// once. Renewals that failed before Watch are not counted. Those that failed before stop
-// stay counted.
+// All clients that are watched are added up, and a client that is watched twice
+// counts once. Renewals that failed before Watch are not counted. Those that
+// failed before stop stay counted.
 func (t *Telemetry) Watch(client *redlatch.Client) (stop func()) {
 	c := &t.watched
 	c.mu.Lock()
@@ -165,7 +167,8 @@ func (c *clients) observe(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// leaders returns 1 or 0 for each name that metrics show of an election. Elections with the same one are as one.
+// leaders returns 1 or 0 for each name that metrics show of an election. Elections
+// with the same one are as one.
 func (c *clients) leaders() map[string]int64 {
 	all := map[string]int64{}
 	for client := range c.all {

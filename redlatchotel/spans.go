@@ -15,9 +15,9 @@ import (
 	"github.com/redlatch/redlatch/observe"
 )
 
-// A passage is the context that an acquisition goes on with, and that the program has
-// under the hold. Its current span changes on the way: it is that of the wait, then that
-// of the hold.
+// A passage is the context that an acquisition goes on with, and that the program
+// has under the hold. Its current span changes on the way: it is that of the wait,
+// then that of the hold.
 type passage struct {
 	context.Context //nolint:containedctx // it is one
 
@@ -42,8 +42,9 @@ func (p *passage) Value(key any) any {
 	return (*p.now.Load()).Value(key)
 }
 
-// passage returns the innermost one that begin has made: that of the acquisition. There is
-// none without a tracer, nor if the program's AcquireStart has made a context of its own.
+// passage returns the innermost one that begin has made: that of the acquisition.
+// There is none without a tracer, nor if the program's AcquireStart has made a
+// context of its own.
 func (t *Telemetry) passage(ctx context.Context) *passage {
 	if t.tracer == nil {
 		return nil
@@ -108,8 +109,8 @@ func holds(e observe.AcquireEndEvent) int {
 	return 1
 }
 
-// ended ends the span of the hold, with the last of what was acquired. It may be told late: the
-// span ends when the hold has.
+// ended ends the span of the hold, with the last of what was acquired. It may be
+// told late: the span ends when the hold has.
 func (p *passage) ended(e observe.HoldEndEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,7 +31,8 @@ const (
 	lossKey    = attribute.Key("redlatch.loss")
 )
 
-// Options are for New. The zero value is ready for use. The struct may get more fields.
+// Options are for New. The zero value is ready for use. The struct may get more
+// fields.
 type Options struct {
 	// TracerProvider makes the tracer. Nil stands for the global one. With the one of
 	// package trace/noop, no span is made and no context is changed, which costs
@@ -41,21 +42,21 @@ type Options struct {
 	MeterProvider metric.MeterProvider
 
 	// Name returns what spans show for the name of a lock or synchronizer. Empty means
-	// that they show no name. If Name is nil, spans have the names as they are: spans are
-	// looked at one by one, so many different names do no harm. Set it if names contain
-	// what traces must not contain, such as customers. Then the texts of errors, which
-	// quote names, are left out.
+	// that they show no name. If Name is nil, spans have the names as they are: spans
+	// are looked at one by one, so many different names do no harm. Set it if names
+	// contain what traces must not contain, such as customers. Then the texts of
+	// errors, which quote names, are left out.
 	Name func(name string) string
 	// MetricName returns what metrics show for the name. Empty means that they show no
-	// name. If MetricName is nil, metrics have no names, but for redlatch.leader: it has what Name
-	// returns for the names of elections, or these themselves if Name is nil, too. A process stands
-	// in few. Each different name is a time series of its own for ever, so let it return only a
-	// few, such as "orders" for "orders:42".
+	// name. If MetricName is nil, metrics have no names, but for redlatch.leader: it
+	// has what Name returns for the names of elections, or these themselves if Name is
+	// nil, too. A process stands in few. Each different name is a time series of its
+	// own for ever, so let it return only a few, such as "orders" for "orders:42".
 	MetricName func(name string) string
 }
 
-// A Telemetry makes traces and metrics from the events of clients. One Telemetry is
-// enough for all clients of a program. It is safe for concurrent use.
+// A Telemetry makes traces and metrics from the events of clients. One Telemetry
+// is enough for all clients of a program. It is safe for concurrent use.
 type Telemetry struct {
 	opts   Options
 	tracer trace.Tracer // nil if spans would go nowhere
@@ -66,11 +67,12 @@ type Telemetry struct {
 }
 
 // New makes the instruments, and records what happens to the clients from now on.
-// [Telemetry.Watch] adds clients that are made later. The error of New is an error of the
-// providers, for example of one that refuses an instrument. Then nothing is recorded.
+// [Telemetry.Watch] adds clients that are made later. The error of New is an error
+// of the providers, for example of one that refuses an instrument. Then nothing is
+// recorded.
 //
-// Functions that the program adds to a client with observe.Add after New, or after Watch, have
-// the span in their contexts, and may add attributes to it.
+// Functions that the program adds to a client with observe.Add after New, or after
+// Watch, have the span in their contexts, and may add attributes to it.
 func New(opts Options, clients ...*redlatch.Client) (*Telemetry, error) {
 	if opts.TracerProvider == nil {
 		opts.TracerProvider = otel.GetTracerProvider()
@@ -104,8 +106,8 @@ func New(opts Options, clients ...*redlatch.Client) (*Telemetry, error) {
 	return t, nil
 }
 
-// hooks are what records. A function that is added later is called with a context that has the span: when that has begun,
-// and before it ends.
+// hooks are what records. A function that is added later is called with a context
+// that has the span: when that has begun, and before it ends.
 func (t *Telemetry) hooks() observe.Hooks {
 	h := observe.Hooks{AcquireEnd: t.acquireEnd, HoldEnd: t.holdEnd}
 	if t.tracer != nil {
@@ -148,7 +150,8 @@ func (t *Telemetry) spanName(name string) string {
 	return text(name)
 }
 
-// text is s as exporters take it: one attribute that is not UTF-8 costs them a whole batch.
+// text is s as exporters take it: one attribute that is not UTF-8 costs them a
+// whole batch.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // loss says why a hold was lost: of several that were lost together, the first.

@@ -93,7 +93,8 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// leaders returns the values of leader by the label. Elections with the same label are as one.
+// leaders returns the values of leader by the label. Elections with the same label
+// are as one.
 func (m *Metrics) leaders(clients []*redlatch.Client) map[string]float64 {
 	all := map[string]float64{}
 	for _, c := range clients {

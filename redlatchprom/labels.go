@@ -53,8 +53,8 @@ func (s subject) labels(last string) []string {
 	return []string{s.kind, s.mode, promtext.Clean(s.name), last}
 }
 
-// children are the metrics for some labels, which are found once: to look them up in a
-// vector allocates, and takes longer.
+// children are the metrics for some labels, which are found once: to look them up
+// in a vector allocates, and takes longer.
 type children[K comparable, V any] struct {
 	find func(K) V
 

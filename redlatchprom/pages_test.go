@@ -42,7 +42,8 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// A panel or an alert of a metric that there is not shows nothing, and says nothing.
+// A panel or an alert of a metric that there is not shows nothing, and says
+// nothing.
 func TestPagesNameMetricsThatThereAre(t *testing.T) {
 	all, others := described(t), map[string]bool{}
 	for _, m := range exported.FindAllStringSubmatch(read(t, "../internal/overview/metrics.go"), -1) {

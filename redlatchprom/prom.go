@@ -14,28 +14,30 @@ import (
 
 // Options say how Metrics work. The zero value works.
 type Options struct {
-	// Name returns the value of the label name for the name of a lock or synchronizer. For
-	// several locks that are acquired as one, it gets their names with commas between them.
-	// It must return one of a few values, because each makes time series that stay until the
-	// process ends. It is called at the end of each acquisition and hold, by several
-	// goroutines at a time. Control characters, and what is not UTF-8, become U+FFFD. See
-	// Only. If Name is nil, the label is empty, but for redlatch_leader, which has the
-	// names of elections then: a process stands in few.
+	// Name returns the value of the label name for the name of a lock or synchronizer.
+	// For several locks that are acquired as one, it gets their names with commas
+	// between them. It must return one of a few values, because each makes time series
+	// that stay until the process ends. It is called at the end of each acquisition
+	// and hold, by several goroutines at a time. Control characters, and what is not
+	// UTF-8, become U+FFFD. See Only. If Name is nil, the label is empty, but for
+	// redlatch_leader, which has the names of elections then: a process stands in few.
 	Name func(name string) string
 
-	// Exemplar returns the labels of an exemplar, such as {"trace_id": "..."}, or nil for
-	// none. It is called when the acquisition ends and when its hold ends, with the
-	// context that observe.Hooks.AcquireStart returned, or otherwise the context of the
-	// acquisition. An exemplar that Prometheus refuses, because it is longer than 128
-	// characters or not UTF-8, is left out. If Exemplar is nil, there are no exemplars.
+	// Exemplar returns the labels of an exemplar, such as {"trace_id": "..."}, or nil
+	// for none. It is called when the acquisition ends and when its hold ends, with
+	// the context that observe.Hooks.AcquireStart returned, or otherwise the context
+	// of the acquisition. An exemplar that Prometheus refuses, because it is longer
+	// than 128 characters or not UTF-8, is left out. If Exemplar is nil, there are no
+	// exemplars.
 	Exemplar func(ctx context.Context) prometheus.Labels
 
-	// Native makes the histograms native ones as well. Then an observation may allocate.
+	// Native makes the histograms native ones as well. Then an observation may
+	// allocate.
 	Native bool
 }
 
-// Only returns a function for Options.Name: these names are shown as they are, and all
-// other names as the empty one.
+// Only returns a function for Options.Name: these names are shown as they are, and
+// all other names as the empty one.
 func Only(names ...string) func(name string) string {
 	told := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -49,8 +51,8 @@ func Only(names ...string) func(name string) string {
 	}
 }
 
-// waits are the buckets of acquisitions: from an uncontended one to one that nobody
-// should have to wait for. holds are those of holds, which are work.
+// waits are the buckets of acquisitions: from an uncontended one to one that
+// nobody should have to wait for. holds are those of holds, which are work.
 var (
 	waits = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 	holds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
@@ -79,8 +81,9 @@ type watched struct {
 	remove func()
 }
 
-// New returns Metrics of these clients, which the caller has to register. Watch adds clients that are made later. A
-// registry takes one Metrics, or several with different labels (prometheus.WrapRegistererWith).
+// New returns Metrics of these clients, which the caller has to register. Watch
+// adds clients that are made later. A registry takes one Metrics, or several with
+// different labels (prometheus.WrapRegistererWith).
 func New(opts Options, clients ...*redlatch.Client) *Metrics {
 	m := &Metrics{
 		opts: opts,
@@ -101,8 +104,8 @@ func New(opts Options, clients ...*redlatch.Client) *Metrics {
 		watched:         make(map[*redlatch.Client]*watched),
 	}
 	m.ofAcquisition.find, m.ofEnd.find = m.findAcquisition, m.findEnd
-	// A counter that begins at 1 has not increased, for Prometheus: the first loss would go
-	// unnoticed.
+	// A counter that begins at 1 has not increased, for Prometheus: the first loss
+	// would go unnoticed.
 	for _, reason := range []redlatch.LossReason{redlatch.LostExpired, redlatch.LostGone, redlatch.LostRevoked, redlatch.LostMaxHold, redlatch.LostLease} {
 		m.lost.WithLabelValues(string(reason))
 	}
@@ -124,8 +127,9 @@ func histograms(opts Options, name, help string, buckets []float64, labels []str
 	return prometheus.NewHistogramVec(h, labels)
 }
 
-// hooks are what counts. They need no call sites (Lost, SlowWait and Dropped would), so that a program that does not
-// ask for call sites does not pay for them.
+// hooks are what counts. They need no call sites (Lost, SlowWait and Dropped
+// would), so that a program that does not ask for call sites does not pay for
+// them.
 func (m *Metrics) hooks() observe.Hooks {
 	return observe.Hooks{
 		AcquireEnd:      func(ctx context.Context, e observe.AcquireEndEvent) { m.acquireEnd(ctx, &e) },
@@ -172,14 +176,15 @@ func (m *Metrics) observe(ctx context.Context, of prometheus.ExemplarObserver, d
 	if len(labels) == 0 {
 		labels = nil // one without labels says nothing
 	}
-	// The observation counts before the exemplar is looked at, and a panic is what becomes
-	// of a bad one. An event's function must not panic.
+	// The observation counts before the exemplar is looked at, and a panic is what
+	// becomes of a bad one. An event's function must not panic.
 	defer func() { _ = recover() }()
 	of.ObserveWithExemplar(d.Seconds(), labels)
 }
 
-// Watch makes Metrics count what happens to the client from now on, and collect its Stats, until stop is called. A client
-// that is watched more than once counts once, until each stop has been called. To have what Close ends counted, call
+// Watch makes Metrics count what happens to the client from now on, and collect
+// its Stats, until stop is called. A client that is watched more than once counts
+// once, until each stop has been called. To have what Close ends counted, call
 // stop after Close.
 func (m *Metrics) Watch(client *redlatch.Client) (stop func()) {
 	m.mu.Lock()

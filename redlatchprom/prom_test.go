@@ -145,7 +145,8 @@ func TestNamesAreToldOnRequestOnly(t *testing.T) {
 	}
 }
 
-// The library takes any name but an empty one. client_golang panics for some as labels.
+// The library takes any name but an empty one. client_golang panics for some as
+// labels.
 func TestAnyNameCanBeTold(t *testing.T) {
 	m := redlatchprom.New(redlatchprom.Options{Name: func(name string) string { return name }})
 	e := m.Hooks()

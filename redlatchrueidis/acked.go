@@ -21,11 +21,12 @@ const (
 )
 
 // RunAcked implements [driver.Acker]. It uses connections of rueidis' pool for
-// blocking commands: of a client of its own, which a driver that New has made makes
-// when it is needed, or of the client that was given to Use. For each node it uses
-// at most half of that pool (BlockingPoolSize), and at most 64 connections. A
-// timeout is shortened to a third of what is left of Traits.Timeout. With
-// Standalone.EnableRedirect no replica is asked for acknowledgement.
+// blocking commands: of a client of its own, which a driver that New has made
+// makes when it is needed, or of the client that was given to Use. For each node
+// it uses at most half of that pool (BlockingPoolSize), and at most 64
+// connections. A timeout is shortened to a third of what is left of
+// Traits.Timeout. With Standalone.EnableRedirect no replica is asked for
+// acknowledgement.
 func (d *Driver) RunAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (reply driver.Reply, acked int, err error) {
@@ -101,7 +102,8 @@ func (q *ackedScript) run(ctx context.Context, client rueidis.Client, asking boo
 	return res, wait
 }
 
-// redirected returns the address of the node that a MOVED or an ASK leads to, or "".
+// redirected returns the address of the node that a MOVED or an ASK leads to, or
+// "".
 func redirected(res rueidis.RedisResult) (addr string, asking bool) {
 	if re, ok := rueidis.IsRedisErr(res.Error()); ok {
 		if addr, asking = re.IsAsk(); !asking {

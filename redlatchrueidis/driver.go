@@ -102,18 +102,20 @@ func New(opt rueidis.ClientOption) (*Driver, error) {
 	return d, nil
 }
 
-// Use returns a driver that works through client, which was made with opt.
-// Closing client remains the caller's task, after that of each redlatch.Client that has the driver. Scripts
-// and subscriptions share the client's connections, and every script costs a
-// few allocations. A broken connection is noticed only by what runs over it. Client
-// subscribes again by itself, so until it has, a lost subscription is not noticed.
+// Use returns a driver that works through client, which was made with opt. Closing
+// client remains the caller's task, after that of each redlatch.Client that has
+// the driver. Scripts and subscriptions share the client's connections, and every
+// script costs a few allocations. A broken connection is noticed only by what runs
+// over it. Client subscribes again by itself, so until it has, a lost subscription
+// is not noticed.
 //
 // A script can take opt.ConnWriteTimeout, including the time to connect. If that
 // is 0, it is rueidis' default, ten seconds. If it is negative, there is no
 // limit.
 //
-// With Sentinel, opt has to set Sentinel.Dialer.KeepAlive. Without it rueidis does not
-// notice a sentinel that has gone silent, and may follow no failover. New sets it.
+// With Sentinel, opt has to set Sentinel.Dialer.KeepAlive. Without it rueidis does
+// not notice a sentinel that has gone silent, and may follow no failover. New sets
+// it.
 //
 // Use panics if opt sets ConnLifetime. rueidis may send a request twice when a
 // connection reaches its age, and nothing can prevent that.
@@ -146,9 +148,10 @@ func newDriver(opt rueidis.ClientOption) *Driver {
 	return d
 }
 
-// Close ends all subscriptions and closes the clients that New made. Scripts
-// in flight end with an error, and so do later ones. Further calls do nothing. So does
-// a call for a driver that Use made: nothing in it is its own. The error is nil.
+// Close ends all subscriptions and closes the clients that New made. Scripts in
+// flight end with an error, and so do later ones. Further calls do nothing. So
+// does a call for a driver that Use made: nothing in it is its own. The error is
+// nil.
 func (d *Driver) Close() error {
 	if d.commands.foreign {
 		return nil
@@ -172,7 +175,8 @@ func (d *Driver) Node(key string) string { return d.breaks.NodeOf(key) }
 // OnBreak implements [driver.Redis].
 func (d *Driver) OnBreak(f func(node string)) (stop func()) { return d.breaks.Register(f) }
 
-// leave closes the connections over which scripts go, unless they lead to a cluster: its client follows by itself.
+// leave closes the connections over which scripts go, unless they lead to a
+// cluster: its client follows by itself.
 func (d *Driver) leave() (left bool) {
 	if p := d.commands.ready.Load(); p != nil && (*p).Mode() == rueidis.ClientModeCluster {
 		return false
@@ -182,12 +186,12 @@ func (d *Driver) leave() (left bool) {
 	return true
 }
 
-// within returns options with which a connection that has gone silent is given
-// up within d, and one to a sentinel within three times that. A request that waits for a reply by itself
-// runs into rueidis' read time-out; one that shares a connection is ended by the
-// ping that rueidis sends when nothing has come for two pauses. (Dialler.KeepAlive
-// is also the pause between two pings.) Without pings rueidis waits for a sentinel
-// for ever, and follows no failover.
+// within returns options with which a connection that has gone silent is given up
+// within d, and one to a sentinel within three times that. A request that waits
+// for a reply by itself runs into rueidis' read time-out; one that shares a
+// connection is ended by the ping that rueidis sends when nothing has come for two
+// pauses. (Dialler.KeepAlive is also the pause between two pings.) Without pings
+// rueidis waits for a sentinel for ever, and follows no failover.
 func within(opt rueidis.ClientOption, d time.Duration) rueidis.ClientOption {
 	opt.ConnWriteTimeout = d * 2 / 3
 	for _, x := range []struct {

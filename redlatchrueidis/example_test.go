@@ -52,7 +52,8 @@ func ExampleOptions() {
 	defer locks.Close()
 }
 
-// The program's own client serves redlatch, too. It stays open when the client of redlatch is closed.
+// The program's own client serves redlatch, too. It stays open when the client of
+// redlatch is closed.
 func ExampleUse() {
 	options := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
 	client, err := rueidis.NewClient(options)

@@ -127,8 +127,10 @@ func command(b rueidis.Builder, s *driver.Script, f form, keys, args []string) r
 	return c
 }
 
-// atAnyPrimary has a command without keys go to a node of a cluster that serves slots. By itself, rueidis takes any node that it
-// has heard of: also a replica, or one that is dead. A random slot spreads load, and the next attempt takes another node.
+// atAnyPrimary has a command without keys go to a node of a cluster that serves
+// slots. By itself, rueidis takes any node that it has heard of: also a replica,
+// or one that is dead. A random slot spreads load, and the next attempt takes
+// another node.
 func atAnyPrimary(c rueidis.Completed) rueidis.Completed {
 	return c.SetSlot(strconv.Itoa(rand.Int())) //nolint:gosec // any slot
 }

@@ -14,7 +14,8 @@ func NewClient(tb testing.TB, cfg redlatch.Config) *redlatch.Client {
 	return NewServer(tb).Client(cfg)
 }
 
-// Client returns a client of the server with connections of its own. It ends with the test.
+// Client returns a client of the server with connections of its own. It ends with
+// the test.
 func (s *Server) Client(cfg redlatch.Config) *redlatch.Client {
 	s.tb.Helper()
 	c, err := redlatch.New(s.Redis(), cfg)

@@ -61,7 +61,8 @@ func TestLose(t *testing.T) {
 	})
 }
 
-// Whatever can be held can be lost, also by the context of who holds it, and whatever its name is in Redis.
+// Whatever can be held can be lost, also by the context of who holds it, and
+// whatever its name is in Redis.
 func TestLoseOfEachType(t *testing.T) {
 	ctx := context.Background()
 	within := func(do func(ctx context.Context, f func(ctx context.Context) error) error) func(t *testing.T) error {
@@ -154,7 +155,8 @@ func TestLoseOfEachType(t *testing.T) {
 	}
 }
 
-// A context without a hold is a mistake of the test that calls Lose, and its author wants to read which.
+// A context without a hold is a mistake of the test that calls Lose, and its
+// author wants to read which.
 func TestLoseSaysThatThereIsNoHold(t *testing.T) {
 	defer func() {
 		if said, _ := recover().(string); !strings.Contains(said, "HoldFrom") {

@@ -8,15 +8,15 @@
 //		redlatchtest.Lose(hold) // hold.Context() has ended
 //	})
 //
-// [NewClient] makes a client with a server of its own.
-// [Server.Client] makes one more client of a server, as another process would have it.
-// [Lose] takes a lock or a permit away from its holder. [Server.Stop] and
-// [Server.Pause] are outages.
+// [NewClient] makes a client with a server of its own. [Server.Client] makes one
+// more client of a server, as another process would have it. [Lose] takes a lock
+// or a permit away from its holder. [Server.Stop] and [Server.Pause] are outages.
 //
 // Everything works inside a [testing/synctest] bubble, where a test of leases and
 // renewals over hours takes milliseconds, and leaves no goroutine behind.
 //
-// The server is miniredis, inside the test's own process. It differs from a real server:
+// The server is miniredis, inside the test's own process. It differs from a real
+// server:
 //
 //   - It is one process and stores nothing on disk.
 //   - There is no replication, no cluster and no sharded Pub/Sub, so nothing that
@@ -27,8 +27,8 @@
 //   - The code of an error that a command raises inside a script, such as
 //     WRONGTYPE, comes inside another text. redlatch finds the code there. Other
 //     programs may not.
-//   - A number with a fraction that a script gives to a command is written with fewer
-//     digits, or with an exponent. Its value is the same.
+//   - A number with a fraction that a script gives to a command is written with
+//     fewer digits, or with an exponent. Its value is the same.
 //
 // # Versions
 //

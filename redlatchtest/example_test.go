@@ -41,7 +41,8 @@ func Example() {
 	})
 }
 
-// A test of what a program does while its server is gone: it waits, and goes on. The outage takes no time.
+// A test of what a program does while its server is gone: it waits, and goes on.
+// The outage takes no time.
 func ExampleServer() {
 	var t *testing.T // the test's
 

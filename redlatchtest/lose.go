@@ -15,17 +15,21 @@ import (
 // patience is how long a client may take to find out about a loss.
 const patience = 10 * time.Second
 
-// Lose takes a lock or a permit away without telling its holder, as the death of a server or an operator's DEL would. It
-// returns when the holder knows of the loss: the context of the hold has ended. If the holder is in a synctest bubble, call
+// Lose takes a lock or a permit away without telling its holder, as the death of a
+// server or an operator's DEL would. It returns when the holder knows of the loss:
+// the context of the hold has ended. If the holder is in a synctest bubble, call
 // Lose inside that bubble.
 //
-// Where there is only a context, such as the one in Do, redlatch.HoldFrom returns its innermost hold. Of several locks or
-// permits all are lost. A lost permit is free. The client may have any driver. Others that share the lock, such as another
-// reader, lose it, too, and are told later, as after a DEL. Nobody waits for the loss of what was detached: its holder
-// learns of the loss when it uses the id.
+// Where there is only a context, such as the one in Do, redlatch.HoldFrom returns
+// its innermost hold. Of several locks or permits all are lost. A lost permit is
+// free. The client may have any driver. Others that share the lock, such as
+// another reader, lose it, too, and are told later, as after a DEL. Nobody waits
+// for the loss of what was detached: its holder learns of the loss when it uses
+// the id.
 //
-// Lose panics if h is nil, and if no server of this package has it in its database 0. It also panics if the holder has not
-// noticed the loss after 10 seconds. The holder cannot notice it while the server is stopped or paused.
+// Lose panics if h is nil, and if no server of this package has it in its database
+// 0. It also panics if the holder has not noticed the loss after 10 seconds. The
+// holder cannot notice it while the server is stopped or paused.
 func Lose(h *redlatch.Hold) {
 	if h == nil {
 		panic("redlatchtest: there is no hold to lose: HoldFrom returns nil for a context that descends from none")
@@ -45,7 +49,8 @@ func Lose(h *redlatch.Hold) {
 	}
 }
 
-// take has the server that has a hold of one lock or permit take that from its holder.
+// take has the server that has a hold of one lock or permit take that from its
+// holder.
 func take(h *redlatch.Hold) {
 	from := search(func(s *Server) func() bool {
 		if take := s.lock(h.ID()); take != nil {
@@ -82,11 +87,13 @@ func search(find func(s *Server) (take func() bool)) (take func() bool) {
 	return nil
 }
 
-// A server ages by the clock of whoever asks it, and the clock of a synctest bubble is not that of another. So lock and
-// permit, which are asked of all servers, only look at what the server keeps. To take something is up to the server of
-// the holder, which is in the holder's bubble.
+// A server ages by the clock of whoever asks it, and the clock of a synctest
+// bubble is not that of another. So lock and permit, which are asked of all
+// servers, only look at what the server keeps. To take something is up to the
+// server of the holder, which is in the holder's bubble.
 
-// lock returns how to delete the lock that an owner has, whatever its name and its type are; nil if there is none.
+// lock returns how to delete the lock that an owner has, whatever its name and its
+// type are; nil if there is none.
 func (s *Server) lock(owner string) (take func() bool) {
 	for _, key := range s.kept.Keys() {
 		fields, err := s.kept.HKeys(key)

@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/semaphore"
 )
 
-// The clock of a synctest bubble is decades behind the one outside. A server that is asked by the wrong one of them
-// forgets all that it has.
+// The clock of a synctest bubble is decades behind the one outside. A server that
+// is asked by the wrong one of them forgets all that it has.
 func TestLoseLeavesTheServersOfOtherBubblesAlone(t *testing.T) {
 	ctx := context.Background()
 	held, lost := make(chan bool), make(chan bool)
@@ -65,7 +65,8 @@ func TestLoseLeavesTheServersOfOtherBubblesAlone(t *testing.T) {
 	})
 }
 
-// lostWithin has a client of any driver lose something, and checks that it knows soon.
+// lostWithin has a client of any driver lose something, and checks that it knows
+// soon.
 func lostWithin(t *testing.T, limit time.Duration, h *redlatch.Hold) {
 	t.Helper()
 	start := time.Now()
@@ -75,7 +76,8 @@ func lostWithin(t *testing.T, limit time.Duration, h *redlatch.Hold) {
 	}
 }
 
-// Nothing tells a driver that is not of this package, or the holder of a lease, that something was lost.
+// Nothing tells a driver that is not of this package, or the holder of a lease,
+// that something was lost.
 func TestALossIsNoticedWithAnyDriver(t *testing.T) {
 	ctx := context.Background()
 	for name, x := range map[string]struct {
@@ -145,7 +147,8 @@ func TestLoseBreaksNobodysConnection(t *testing.T) {
 	})
 }
 
-// Nobody here is told of the loss of a detached permit or lock, so there is nothing to wait for.
+// Nobody here is told of the loss of a detached permit or lock, so there is
+// nothing to wait for.
 func TestLoseDoesNotWaitForWhatWasDetached(t *testing.T) {
 	leaktest.Check(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +194,8 @@ func TestLoseDoesNotWaitForWhatWasDetached(t *testing.T) {
 	})
 }
 
-// Whoever is told that one of several permits is lost releases the others at once, while Lose still takes them.
+// Whoever is told that one of several permits is lost releases the others at once,
+// while Lose still takes them.
 func TestLoseOfSeveralTakesAllBeforeTheHolderReacts(t *testing.T) {
 	for range 20 {
 		c := NewClient(t, redlatch.Config{})

@@ -8,8 +8,9 @@ import (
 
 var errStopped = errors.New("redlatchtest: the server is stopped")
 
-// Stop stops the server: all connections end, and there are no new ones before [Server.Start]. The server keeps its
-// data, and times to live go on. What was sent while the server was paused is never read. If the server is stopped
+// Stop stops the server: all connections end, and there are no new ones before
+// [Server.Start]. The server keeps its data, and times to live go on. What was
+// sent while the server was paused is never read. If the server is stopped
 // already, Stop does nothing.
 func (s *Server) Stop() {
 	s.mu.Lock()
@@ -22,9 +23,10 @@ func (s *Server) Stop() {
 	}
 }
 
-// Pause makes the server stand still, as its machine may: connections can be made, but the server neither reads nor
-// answers anything before [Server.Start]. Then it reads what was sent meanwhile. Times to live go on. If the server is
-// stopped or paused already, Pause does nothing.
+// Pause makes the server stand still, as its machine may: connections can be made,
+// but the server neither reads nor answers anything before [Server.Start]. Then it
+// reads what was sent meanwhile. Times to live go on. If the server is stopped or
+// paused already, Pause does nothing.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +35,9 @@ func (s *Server) Pause() {
 	}
 }
 
-// Start lets the server go on after [Server.Stop] or [Server.Pause]. If the server runs, Start does nothing. Start it
-// before you close its clients, or they wait for answers until Config.CloseTimeout.
+// Start lets the server go on after [Server.Stop] or [Server.Pause]. If the server
+// runs, Start does nothing. Start it before you close its clients, or they wait
+// for answers until Config.CloseTimeout.
 func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +53,8 @@ func (s *Server) goOnLocked() {
 	}
 }
 
-// A link is a connection as the server has it, which stands still while that is paused.
+// A link is a connection as the server has it, which stands still while that is
+// paused.
 type link struct {
 	net.Conn
 
@@ -92,7 +96,8 @@ func (l *link) Write(b []byte) (int, error) {
 	return l.Conn.Write(b)
 }
 
-// await waits while the server is paused. It returns false if the connection ends before.
+// await waits while the server is paused. It returns false if the connection ends
+// before.
 func (l *link) await() bool {
 	for {
 		l.s.mu.Lock()

@@ -38,7 +38,8 @@ func inOutage(t *testing.T, story func(t *testing.T, c *redlatch.Client, s *Serv
 	}
 }
 
-// A hold outlives an outage that is shorter than its lease, and nobody gets the lock meanwhile.
+// A hold outlives an outage that is shorter than its lease, and nobody gets the
+// lock meanwhile.
 func TestAHoldOutlivesAShortOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, c *redlatch.Client, s *Server, away func(s *Server)) {
 		ctx := context.Background()
@@ -61,7 +62,8 @@ func TestAHoldOutlivesAShortOutage(t *testing.T) {
 	})
 }
 
-// In a long one its holder is told, callers give up in time, and all is well when it is over.
+// In a long one its holder is told, callers give up in time, and all is well when
+// it is over.
 func TestAHoldIsLostInALongOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, c *redlatch.Client, s *Server, away func(s *Server)) {
 		ctx := context.Background()
@@ -89,7 +91,8 @@ func TestAHoldIsLostInALongOutage(t *testing.T) {
 	})
 }
 
-// What the server had when it was stopped it has when it is started, and what is sent while it is paused arrives.
+// What the server had when it was stopped it has when it is started, and what is
+// sent while it is paused arrives.
 func TestAServerKeepsWhatItHas(t *testing.T) {
 	inOutage(t, func(t *testing.T, c *redlatch.Client, s *Server, away func(s *Server)) {
 		ctx := context.Background()
@@ -111,7 +114,8 @@ func TestAServerKeepsWhatItHas(t *testing.T) {
 	})
 }
 
-// A request that was sent while the server was paused is lost when it is stopped: connections end before they could go on.
+// A request that was sent while the server was paused is lost when it is stopped:
+// connections end before they could go on.
 func TestAServerThatIsStoppedNeverHearsWhatAPauseKeptBack(t *testing.T) {
 	s := NewServer(t)
 	for range 500 {

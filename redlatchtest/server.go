@@ -15,8 +15,9 @@ import (
 	"github.com/redlatch/redlatch/redlatchrueidis"
 )
 
-// A Server is a Redis server inside the process. It has no address: [Server.Dial] makes the connections to it.
-// [Server.Stop] and [Server.Pause] are its outages. It is safe for concurrent use.
+// A Server is a Redis server inside the process. It has no address: [Server.Dial]
+// makes the connections to it. [Server.Stop] and [Server.Pause] are its outages.
+// It is safe for concurrent use.
 type Server struct {
 	tb   testing.TB
 	mini *miniredis.Miniredis
@@ -60,10 +61,10 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return pipe.Buffered(l), nil
 }
 
-// Redis returns a driver for the server, to make clients with [redlatch.New], which leave
-// it open. It is closed when the test ends, after the functions that the test
-// registers with Cleanup from now on. So close the clients in such functions,
-// or in the test. [Server.Client] does all of that.
+// Redis returns a driver for the server, to make clients with [redlatch.New],
+// which leave it open. It is closed when the test ends, after the functions that
+// the test registers with Cleanup from now on. So close the clients in such
+// functions, or in the test. [Server.Client] does all of that.
 func (s *Server) Redis() driver.Redis { return s.Through(s.Dial) }
 
 // Through does what [Server.Redis] does, with connections that dial makes, for

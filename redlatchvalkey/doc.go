@@ -1,31 +1,33 @@
-// Package redlatchvalkey lets redlatch use valkey-go, the client library of the Valkey
-// project. It speaks to Redis as well. The requests of all goroutines go out over
-// one connection, and a script that answers with a number allocates nothing.
+// Package redlatchvalkey lets redlatch use valkey-go, the client library of the
+// Valkey project. It speaks to Redis as well. The requests of all goroutines go
+// out over one connection, and a script that answers with a number allocates
+// nothing.
 //
 //	client, err := redlatchvalkey.Open("redis://localhost:6379", redlatch.Config{})
 //	if err != nil { ... }
 //	defer client.Close()
 //
-// [Open] makes a client of redlatch from a URL, with connections of its own: to a single
-// server, to Sentinel or to a cluster. [New] makes a driver from valkey-go's own options. Both
-// make two clients of valkey-go, one for scripts and one for subscriptions, so that
-// neither waits for the other. [Use] makes a driver of a client of valkey-go that the program
-// has already.
+// [Open] makes a client of redlatch from a URL, with connections of its own: to a
+// single server, to Sentinel or to a cluster. [New] makes a driver from
+// valkey-go's own options. Both make two clients of valkey-go, one for scripts and
+// one for subscriptions, so that neither waits for the other. [Use] makes a driver
+// of a client of valkey-go that the program has already.
 //
 // # Options that matter
 //
-// [New] sets some options that a lock needs, and says which. ConnWriteTimeout, here
-// 3 s by default, limits the time that a script can take. A server that is further
-// away, or slower, may need more. Dialer.KeepAlive says how often an idle connection
-// is checked. That is once in a sixth of ConnWriteTimeout, which is twice a second by
-// default, or more often.
+// [New] sets some options that a lock needs, and says which. ConnWriteTimeout,
+// here 3 s by default, limits the time that a script can take. A server that is
+// further away, or slower, may need more. Dialer.KeepAlive says how often an idle
+// connection is checked. That is once in a sixth of ConnWriteTimeout, which is
+// twice a second by default, or more often.
 //
 // # When a name moves
 //
 // A fixed address may lead to another server when a replica has taken over. When a
-// driver that [New] has made for one server is told that this is no primary (READONLY,
-// MOVED, MASTERDOWN), it closes its connections and makes new ones. A driver made by
-// [Use] cannot close the connections of its client, and stays with the server.
+// driver that [New] has made for one server is told that this is no primary
+// (READONLY, MOVED, MASTERDOWN), it closes its connections and makes new ones. A
+// driver made by [Use] cannot close the connections of its client, and stays with
+// the server.
 //
 // # Versions
 //

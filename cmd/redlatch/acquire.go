@@ -117,7 +117,8 @@ not have the lock any more. Then somebody else may have it.`,
 	return cmd
 }
 
-// errNoOwner is for a script whose variable is empty, most likely because acquire has failed.
+// errNoOwner is for a script whose variable is empty, most likely because acquire
+// has failed.
 var errNoOwner = usage("--owner is empty: it is what redlatch acquire has printed, if it got the lock")
 
 // asOwner does something to a lock for one who owns it.

@@ -10,7 +10,8 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// Each change is a line; a server that goes away and comes back is said, and survived.
+// Each change is a line; a server that goes away and comes back is said, and
+// survived.
 func TestWatchPrintsWhatHappensToALock(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -63,7 +64,8 @@ func TestWatchPrintsJSON(t *testing.T) {
 	}
 }
 
-// A command that has just begun has noted nowhere who it is: it was shown by its id.
+// A command that has just begun has noted nowhere who it is: it was shown by its
+// id.
 func TestWatchNamesAHolderThatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, testserver.Redis)
@@ -87,7 +89,8 @@ func TestWatchNamesAHolderThatHasJustBegun(t *testing.T) {
 	}
 }
 
-// It is not looked again at what the user may not ask, so that is not said. What is missing is said, once.
+// It is not looked again at what the user may not ask, so that is not said. What
+// is missing is said, once.
 func TestWatchSaysWhatItMayNotAsk(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, testserver.Redis)

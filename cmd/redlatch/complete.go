@@ -23,9 +23,10 @@ const (
 // A lister lists what has a name that matches a pattern.
 type lister func(a *admin.Admin, ctx context.Context, pattern string) iter.Seq2[admin.Info, error]
 
-// completes has a shell complete NAME, the first argument, by what the server has. A server that cannot be
-// asked completes nothing. Names that would have to be quoted are left out: not every shell quotes what it
-// is given, and what stands in such a name it may run.
+// completes has a shell complete NAME, the first argument, by what the server has.
+// A server that cannot be asked completes nothing. Names that would have to be
+// quoted are left out: not every shell quotes what it is given, and what stands in
+// such a name it may run.
 func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list lister) {
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -52,7 +53,8 @@ func (a *app) completes(cmd *cobra.Command, then cobra.ShellCompDirective, list 
 
 // lister returns one of what may be the thing.
 func (is thing) lister() lister {
-	// Each list goes over all names, so one that has nothing of these kinds is left out.
+	// Each list goes over all names, so one that has nothing of these kinds is left
+	// out.
 	counters := []redlatch.Kind{redlatch.KindCounter, redlatch.KindLatch, redlatch.KindSemaphore}
 	isCounter := func(kind redlatch.Kind) bool { return slices.Contains(counters, kind) }
 	var lists []lister

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// shells are how each shell is started with completion, and with nothing of its user's.
+// shells are how each shell is started with completion, and with nothing of its
+// user's.
 var shells = map[string]struct {
 	args []string
 	rc   string // what it runs first
@@ -29,13 +30,14 @@ var shells = map[string]struct {
 	},
 }
 
-// Who presses TAB has not read the names that others have given to locks. No shell may take one for anything but a word: neither at
-// once, nor when the line is run.
+// Who presses TAB has not read the names that others have given to locks. No shell
+// may take one for anything but a word: neither at once, nor when the line is run.
 func TestAShellRunsNoNameAsCode(t *testing.T) {
 	long(t)
 	t.Parallel()
 	r := newRedis(t)
-	// What all of these begin with is typed. Two of each have more in common, which a shell puts on the line.
+	// What all of these begin with is typed. Two of each have more in common, which a
+	// shell puts on the line.
 	hostile := map[string]string{
 		"tw": "two$(touch ran)", "ba": "back`touch ran`", "fi": "fi(touch ran)", "se": "semi;touch ran;", "pi": "pipe|touch ran|", "an": "and&touch ran&",
 		"li": "line\ntouch ran\n", "in": "in<(touch ran)", "qu": "quote'$(touch ran)", "st": "stroke\\$(touch ran)", "br": "br{$(touch ran),}", "un": "un)touch ran", "ca": "caret^(touch ran)",

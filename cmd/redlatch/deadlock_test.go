@@ -27,8 +27,8 @@ func (r *redis) user(t *testing.T, name string) *redlatch.Client {
 	return c
 }
 
-// Two programs that wait for each other are shown, with who they are and where they wait. Whoever
-// waits for them without having anything is none of it.
+// Two programs that wait for each other are shown, with who they are and where
+// they wait. Whoever waits for them without having anything is none of it.
 func TestAPossibleDeadlockIsShown(t *testing.T) {
 	long(t)
 	t.Parallel()

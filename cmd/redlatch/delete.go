@@ -17,8 +17,9 @@ import (
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
-// deleteCommand makes the command that deletes something of that kind, when its user has said that he is sure. What the
-// name has to stand for, which flags can change, is asked for when it runs.
+// deleteCommand makes the command that deletes something of that kind, when its
+// user has said that he is sure. What the name has to stand for, which flags can
+// change, is asked for when it runs.
 func (a *app) deleteCommand(kind string, is func() thing, remove func(ctx context.Context, c *redlatch.Client, name string) (bool, error)) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
@@ -75,7 +76,8 @@ func standing(l *overview.Lock) string {
 	return text
 }
 
-// ask asks a user at a terminal. Anything but a yes is an error, and so is nobody to ask.
+// ask asks a user at a terminal. Anything but a yes is an error, and so is nobody
+// to ask.
 func (a *app) ask(question string) error {
 	refused := &failure{code: exitUsage, err: fmt.Errorf("not deleted"), hint: "if you are sure, add --yes"}
 	if !isTerminal(os.Stdin) || !isTerminal(os.Stderr) {
@@ -100,13 +102,15 @@ var (
 	aLimiter = thing{"rate limiter", []redlatch.Kind{redlatch.KindRateLimiter}}
 	aBarrier = thing{"barrier", []redlatch.Kind{redlatch.KindBarrier}}
 	aLatch   = thing{"latch", []redlatch.Kind{redlatch.KindLatch, redlatch.KindCounter}}
-	// What has a TTL, or less than no permits, or what somebody waits for, looks like the other type, and may be either.
+	// What has a TTL, or less than no permits, or what somebody waits for, looks like
+	// the other type, and may be either.
 	leased   = thing{"semaphore whose permits have leases", []redlatch.Kind{redlatch.KindExpirable, redlatch.KindSemaphore, redlatch.KindCounter}}
 	unleased = thing{"semaphore whose permits belong to nobody (--expirable is the other type)", []redlatch.Kind{redlatch.KindSemaphore, redlatch.KindCounter}}
 )
 
-// mustBe refuses to treat the key of that name as something that it is not, as far as what is stored tells, and tells a
-// user at a terminal if that is not far. What is not there can become anything. It returns how the key stands.
+// mustBe refuses to treat the key of that name as something that it is not, as far
+// as what is stored tells, and tells a user at a terminal if that is not far. What
+// is not there can become anything. It returns how the key stands.
 func (a *app) mustBe(ctx context.Context, c *redlatch.Client, name string, is thing) (overview.Lock, error) {
 	l, err := mayBe(ctx, c, name, is)
 	if err == nil && l.Kind == redlatch.KindCounter && isTerminal(os.Stderr) {
@@ -115,8 +119,8 @@ func (a *app) mustBe(ctx context.Context, c *redlatch.Client, name string, is th
 	return l, err
 }
 
-// mayBeWithin is mayBe for a command that waits: for a server that does not answer, too, no longer than it is to. What
-// that takes is taken off the wait.
+// mayBeWithin is mayBe for a command that waits: for a server that does not
+// answer, too, no longer than it is to. What that takes is taken off the wait.
 func mayBeWithin(ctx context.Context, wait *duration, c *redlatch.Client, name string, is thing) error {
 	if wait.Duration > 0 {
 		start := time.Now()
@@ -132,7 +136,8 @@ func mayBeWithin(ctx context.Context, wait *duration, c *redlatch.Client, name s
 	return err
 }
 
-// mayBe is mustBe for what takes nothing away if it is wrong, so nobody is told of a doubt.
+// mayBe is mustBe for what takes nothing away if it is wrong, so nobody is told of
+// a doubt.
 func mayBe(ctx context.Context, c *redlatch.Client, name string, is thing) (overview.Lock, error) {
 	info, err := admin.New(c).Info(ctx, name)
 	why := "its kind is " + string(info.Kind)

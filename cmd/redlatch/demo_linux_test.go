@@ -49,7 +49,8 @@ func TestDemoWorkersDieWithIt(t *testing.T) {
 	}
 }
 
-// onTerminalDemo starts a demo with a live view, and waits until it shows what goes on.
+// onTerminalDemo starts a demo with a live view, and waits until it shows what
+// goes on.
 func onTerminalDemo(t *testing.T, dir string, env ...string) *terminal {
 	t.Helper()
 	cmd := (&redis{}).command("demo", "--watchdog", "1m")
@@ -62,7 +63,8 @@ func onTerminalDemo(t *testing.T, dir string, env ...string) *terminal {
 	return term
 }
 
-// wantRestored expects the terminal as it was before the view, with the story on it.
+// wantRestored expects the terminal as it was before the view, with the story on
+// it.
 func (term *terminal) wantRestored() {
 	t := term.t
 	t.Helper()

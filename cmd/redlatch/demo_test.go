@@ -113,7 +113,8 @@ func TestDemoViolation(t *testing.T) {
 	}
 }
 
-// It died of its reader's end, and left its folder behind; and a result that nobody could have was a success.
+// It died of its reader's end, and left its folder behind; and a result that
+// nobody could have was a success.
 func TestADemoWhoseLinesCannotBeWrittenEndsAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

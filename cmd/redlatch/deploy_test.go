@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// The units and manifests under deploy/ call this command as it is: a flag that has another name would fail on somebody's
-// machine first. What is after -- and -c is not ours.
+// The units and manifests under deploy/ call this command as it is: a flag that
+// has another name would fail on somebody's machine first. What is after -- and -c
+// is not ours.
 func TestTheUnitsAndManifestsKnowTheCommand(t *testing.T) {
 	t.Parallel()
 	called := regexp.MustCompile(`(?m)^(?:ExecStart=|\s+command: \[)/usr/bin/redlatch\b,?(.*?)\]?$`)
@@ -50,7 +51,8 @@ func TestTheUnitsAndManifestsKnowTheCommand(t *testing.T) {
 	}
 }
 
-// The packages have all units, with the file that these read, and the chart has the rules that are tested.
+// The packages have all units, with the file that these read, and the chart has
+// the rules that are tested.
 func TestThePackagesHaveWhatTheUnitsNeed(t *testing.T) {
 	t.Parallel()
 	packages, err := os.ReadFile("../../deploy/nfpm.yaml")

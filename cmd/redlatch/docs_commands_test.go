@@ -12,7 +12,8 @@ import (
 var (
 	docsBlock = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
 	docsSpan  = regexp.MustCompile("`((?:\\./)?redlatch [^`\n]+)`")
-	// calls is where a line calls the command: as it is, in $(...), behind another one, in a unit or in a manifest.
+	// calls is where a line calls the command: as it is, in $(...), behind another
+	// one, in a unit or in a manifest.
 	calls = regexp.MustCompile(`(?:^|[;&|(=] ?|\$ |command: )(?:sudo |exec )?(?:/usr/(?:local/)?bin/|go run \./cmd/|go run github\.com/redlatch/redlatch/cmd/)?redlatch (.*)`)
 )
 
@@ -53,7 +54,8 @@ func commandLines(text string) (all [][]string) {
 	return all
 }
 
-// What the docs say is typed: a command or a flag that has another name would fail on the reader's machine first.
+// What the docs say is typed: a command or a flag that has another name would fail
+// on the reader's machine first.
 func TestTheDocsCallTheCommandAsItIs(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -87,7 +89,8 @@ func TestTheDocsCallTheCommandAsItIs(t *testing.T) {
 	}
 }
 
-// understood parses a command line as far as the program does before it asks a server.
+// understood parses a command line as far as the program does before it asks a
+// server.
 func understood(args []string) error {
 	if slices.Equal(args[:min(2, len(args))], []string{"completion", "SHELL"}) {
 		args = []string{"completion", "bash"}

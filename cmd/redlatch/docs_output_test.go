@@ -68,7 +68,8 @@ func shownLocks() []overview.Lock {
 	}
 }
 
-// What docs/cli.md shows is what the commands print: ls, show, its JSON, a deadlock, and watch.
+// What docs/cli.md shows is what the commands print: ls, show, its JSON, a
+// deadlock, and watch.
 func TestTheDocsShowWhatIsPrinted(t *testing.T) {
 	t.Parallel()
 	doc, out, u := shownIn(t, "cli.md")
@@ -134,8 +135,9 @@ func TestTheDocsShowWhatIsPrinted(t *testing.T) {
 	check("\n```\n$ redlatch watch orders:42\n", "```\n")
 }
 
-// docs/cli.md shows what a server is told that may evict locks, syncs once a second, and has a queue whose first waiter is dead. What is
-// measured, and how long a line is for it, differs.
+// docs/cli.md shows what a server is told that may evict locks, syncs once a
+// second, and has a queue whose first waiter is dead. What is measured, and how
+// long a line is for it, differs.
 func TestTheDocsShowWhatDoctorPrints(t *testing.T) {
 	t.Parallel()
 	doc, _, _ := shownIn(t, "cli.md")
@@ -157,7 +159,8 @@ func TestTheDocsShowWhatDoctorPrints(t *testing.T) {
 	}
 }
 
-// findingsOf returns the findings that doctor prints, without what is measured, by check. It leaves out how fast this machine is.
+// findingsOf returns the findings that doctor prints, without what is measured, by
+// check. It leaves out how fast this machine is.
 func findingsOf(page string) (all []string) {
 	measured := regexp.MustCompile(`\d[\d.]*( ?(µs|ms|s|MiB))?\b`)
 	for _, finding := range regexp.MustCompile(`(?m)^(ok|note|warning|problem) .*\n(?: .*\n)*`).FindAllString(page, -1) {

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// docs/cli.md knows every command, flag, exit code and JSON field, and docs/faq.md what to do about an exit code.
+// docs/cli.md knows every command, flag, exit code and JSON field, and docs/faq.md
+// what to do about an exit code.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/cli.md")

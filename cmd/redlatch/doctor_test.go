@@ -107,7 +107,8 @@ func TestDoctorOfHealthyServer(t *testing.T) {
 	})
 }
 
-// Where a restart drops what scripts have written, because the default user might not write it himself, doctor says so before.
+// Where a restart drops what scripts have written, because the default user might
+// not write it himself, doctor says so before.
 func TestDoctorKnowsWhetherTheAppendOnlyFileIsRead(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
@@ -150,7 +151,8 @@ func TestDoctorKnowsWhetherTheAppendOnlyFileIsRead(t *testing.T) {
 	})
 }
 
-// The commands that doctor asks about for the default user are those of scripts that write.
+// The commands that doctor asks about for the default user are those of scripts
+// that write.
 func TestCommandsThatWriteAreKnown(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k testserver.Kind) {

@@ -20,7 +20,8 @@ import (
 	"github.com/redlatch/redlatch/observe"
 )
 
-// An elector is one invocation of elect: a runner whose command runs once in each term.
+// An elector is one invocation of elect: a runner whose command runs once in each
+// term.
 type elector struct {
 	*runner
 
@@ -130,8 +131,9 @@ func (e *elector) elect(cmd *cobra.Command, _ []string) error {
 	return e.serverFailure(err)
 }
 
-// tellOfOutage returns what says in a log, again and again, that the server does not answer: no error ends the
-// candidacy then, and nobody would know why nothing runs. At a terminal tellOfWait says so.
+// tellOfOutage returns what says in a log, again and again, that the server does
+// not answer: no error ends the candidacy then, and nobody would know why nothing
+// runs. At a terminal tellOfWait says so.
 func (e *elector) tellOfOutage() func(context.Context, observe.AcquireEndEvent) {
 	if isTerminal(os.Stderr) {
 		return nil
@@ -145,8 +147,8 @@ func (e *elector) tellOfOutage() func(context.Context, observe.AcquireEndEvent) 
 	}
 }
 
-// runs notes to which command signals go, and under which hold it runs; nil: there is none. If a signal has ended the
-// candidacy, it returns that.
+// runs notes to which command signals go, and under which hold it runs; nil: there
+// is none. If a signal has ended the candidacy, it returns that.
 func (e *elector) runs(command chan os.Signal, held *redlatch.Hold) (ended error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,9 +156,11 @@ func (e *elector) runs(command chan os.Signal, held *redlatch.Hold) (ended error
 	return e.ended
 }
 
-// forward passes signals on to the command. A signal ends the candidacy, too, while no command runs or the one that runs leads no
-// longer: the sender means redlatch, which is about to wait. INT, QUIT and TERM always do, for a command may lose the leadership while
-// it obeys them. The other signals may ask a leader for something else, such as to read its files again.
+// forward passes signals on to the command. A signal ends the candidacy, too,
+// while no command runs or the one that runs leads no longer: the sender means
+// redlatch, which is about to wait. INT, QUIT and TERM always do, for a command
+// may lose the leadership while it obeys them. The other signals may ask a leader
+// for something else, such as to read its files again.
 func (e *elector) forward(ctx context.Context, signals <-chan os.Signal, give context.CancelCauseFunc) {
 	stops := []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM}
 	for {

@@ -13,7 +13,8 @@ import (
 // leader is a command that says which term it has, and lasts.
 const leader = `trap 'echo "ends $REDLATCH_TOKEN"; exit 0' TERM; echo "leads $REDLATCH_TOKEN"; while :; do sleep 0.02; done`
 
-// countTerms has the next term of the election x be 1; else it would be the server's clock.
+// countTerms has the next term of the election x be 1; else it would be the
+// server's clock.
 func countTerms(t *testing.T, r *redis) {
 	t.Helper()
 	if err := r.Set("redisson_lock_token:{x}", "0"); err != nil {
@@ -85,7 +86,8 @@ func TestElectLetsOthersGoFirst(t *testing.T) {
 	}
 }
 
-// A leader whose lock is taken away ends, and its command runs again in a later term.
+// A leader whose lock is taken away ends, and its command runs again in a later
+// term.
 func TestElectEndsACommandThatLeadsNoLongerAndStandsAgain(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -103,7 +105,8 @@ func TestElectEndsACommandThatLeadsNoLongerAndStandsAgain(t *testing.T) {
 	r.isFree(t, "x")
 }
 
-// A candidate without a server says so in the log of its service manager, once for many tries, and goes on.
+// A candidate without a server says so in the log of its service manager, once for
+// many tries, and goes on.
 func TestElectTellsOfAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, standby := range []string{"0", "1s"} {
@@ -154,7 +157,8 @@ func TestASignalEndsACampaign(t *testing.T) {
 	}
 }
 
-// A service manager that stops redlatch while a term ends is not disobeyed: redlatch ends, and starts nothing.
+// A service manager that stops redlatch while a term ends is not disobeyed:
+// redlatch ends, and starts nothing.
 func TestElectDoesNotSwallowASignalWhenItsTermIsLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -199,7 +203,8 @@ func TestElectDoesNotSwallowASignalWhenItsTermIsLost(t *testing.T) {
 // endsWhenToldTwice is a command that ends at the second signal.
 const endsWhenToldTwice = `n=0; trap 'n=$((n+1)); echo "told $n"; if [ $n = 2 ]; then exit 0; fi' HUP INT QUIT TERM; echo "leads $REDLATCH_TOKEN"; while :; do sleep 0.02; done`
 
-// A leader that was once told to read its files again is no reason to end a candidacy.
+// A leader that was once told to read its files again is no reason to end a
+// candidacy.
 func TestElectStandsAgainAfterASignalThatDoesNotMeanTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

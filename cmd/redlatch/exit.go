@@ -97,8 +97,8 @@ func (a *app) serverFailure(err error) error {
 	return f
 }
 
-// isOutage says whether a failure may be over soon without anybody changing anything: the server has not answered at all, or
-// that it cannot work yet.
+// isOutage says whether a failure may be over soon without anybody changing
+// anything: the server has not answered at all, or that it cannot work yet.
 func isOutage(err error) bool {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -108,7 +108,8 @@ func isOutage(err error) bool {
 	return code == "LOADING" || f.code == exitUnavailable && (redlatch.IsRetryable(f.err) || code == "" && !lacksRight(f.err))
 }
 
-// lacksRight says whether a script was refused one of its commands, which servers say in words.
+// lacksRight says whether a script was refused one of its commands, which servers
+// say in words.
 func lacksRight(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "ACL failure in script") || strings.Contains(text, "The user executing the script can't")

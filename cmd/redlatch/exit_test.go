@@ -48,7 +48,8 @@ func TestWhatTheServerRefuses(t *testing.T) {
 	}
 }
 
-// A database that is not there is a mistake in the URL, which no waiting mends: a candidate does not try for ever.
+// A database that is not there is a mistake in the URL, which no waiting mends: a
+// candidate does not try for ever.
 func TestADatabaseThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{"ERR DB index is out of range", "ERR SELECT is not allowed in cluster mode"} {

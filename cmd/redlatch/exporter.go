@@ -133,7 +133,8 @@ const (
 	mostRefused  = 30 * time.Second // after which one is that refuses, at the latest: servers count wrong passwords, and log them
 )
 
-// keepConnecting tries again until there is a client. What is wrong is told when it is something else.
+// keepConnecting tries again until there is a client. What is wrong is told when
+// it is something else.
 func (e *exporter) keepConnecting(ctx context.Context) {
 	said, pause := "", connectAgain
 	for {

@@ -38,7 +38,8 @@ func until(t *testing.T, url, line string) (text string) {
 	return text
 }
 
-// What Prometheus reads, from a server that goes away and comes back, until ctrl-C.
+// What Prometheus reads, from a server that goes away and comes back, until
+// ctrl-C.
 func TestExporter(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -72,7 +73,8 @@ func TestExporter(t *testing.T) {
 	j.ends(0)
 }
 
-// An exporter that is started during an outage says that there is one, and tells the rest as soon as it is over.
+// An exporter that is started during an outage says that there is one, and tells
+// the rest as soon as it is over.
 func TestAnExporterWaitsForItsServer(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -112,7 +114,8 @@ func TestAnExporterWaitsForItsServer(t *testing.T) {
 	j.ends(0)
 }
 
-// The pages and the metrics are one server's, and the metrics are there only if somebody wants them.
+// The pages and the metrics are one server's, and the metrics are there only if
+// somebody wants them.
 func TestServeMetrics(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -156,7 +159,8 @@ func TestExporterOnARealServer(t *testing.T) {
 	j.ends(0)
 }
 
-// What somebody else has to mend ends it at once, and its server's silence does not.
+// What somebody else has to mend ends it at once, and its server's silence does
+// not.
 func TestExporterRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

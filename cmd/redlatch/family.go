@@ -6,9 +6,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// family returns the command that has others about one type of thing. About says what that is, also in the help of each of
-// them that has no text of its own, with those lines of the example that use it. A shell completes their NAME by what
-// may be the thing. Those with --wait wait, and a signal ends that.
+// family returns the command that has others about one type of thing. About says
+// what that is, also in the help of each of them that has no text of its own, with
+// those lines of the example that use it. A shell completes their NAME by what may
+// be the thing. Those with --wait wait, and a signal ends that.
 func (a *app) family(is thing, use, short, about, example string, members ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: about, Example: example, Args: known,

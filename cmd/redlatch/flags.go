@@ -46,7 +46,8 @@ func (d *duration) String() string {
 	return d.Duration.String()
 }
 
-// most is how long a call may wait; without the flag, for as long as anybody lives.
+// most is how long a call may wait; without the flag, for as long as anybody
+// lives.
 func (d *duration) most() time.Duration {
 	if !d.set {
 		return 100 * 365 * 24 * time.Hour
@@ -62,8 +63,8 @@ func (d *duration) bound(ctx context.Context) (context.Context, context.CancelFu
 // Type names the value in the help.
 func (d *duration) Type() string { return "duration" }
 
-// A list is a flag that names several things with commas between them; one with a comma or a quotation mark in it stands in
-// quotation marks, as in CSV.
+// A list is a flag that names several things with commas between them; one with a
+// comma or a quotation mark in it stands in quotation marks, as in CSV.
 type list []string
 
 func (l *list) Set(s string) error {

@@ -123,8 +123,8 @@ func (r *redis) run(t *testing.T, args ...string) result {
 	return finish(t, r.command(args...))
 }
 
-// asked runs a command that asks all clients, again if the machine is too busy to let them
-// answer in time.
+// asked runs a command that asks all clients, again if the machine is too busy to
+// let them answer in time.
 func (r *redis) asked(t *testing.T, args ...string) result {
 	t.Helper()
 	for try := 1; ; try++ {

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The packages have a man page for each command. scripts/dist.sh runs this test to write them into the folder
-// REDLATCH_MAN: so the command itself does not have to know how.
+// The packages have a man page for each command. scripts/dist.sh runs this test to
+// write them into the folder REDLATCH_MAN: so the command itself does not have to
+// know how.
 func TestEachCommandHasAManPage(t *testing.T) {
 	t.Parallel()
 	folder := cmp.Or(os.Getenv("REDLATCH_MAN"), t.TempDir())

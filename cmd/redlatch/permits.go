@@ -75,7 +75,8 @@ func (a *app) permitAcquireCommand() *cobra.Command {
 	return cmd
 }
 
-// handOut prints the ids of permits, for their reader to release; what cannot be printed is given back.
+// handOut prints the ids of permits, for their reader to release; what cannot be
+// printed is given back.
 func (a *app) handOut(name string, taken *redlatch.Hold, leaseMs int64, asJSON bool) (err error) {
 	var ids []string
 	for _, p := range taken.Members() {

@@ -196,7 +196,8 @@ func TestTerminalTellsOfAWait(t *testing.T) {
 	term.ends(0)
 }
 
-// So are users that wait for a synchronizer: how it stands, for whose the permits are is mostly not known.
+// So are users that wait for a synchronizer: how it stands, for whose the permits
+// are is mostly not known.
 func TestTerminalTellsOfAWaitForPermits(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -219,7 +220,8 @@ func TestTerminalTellsOfAWaitForPermits(t *testing.T) {
 	}
 }
 
-// What a number counts is not stored, so to count down may take a permit away. A user at a terminal hears of it.
+// What a number counts is not stored, so to count down may take a permit away. A
+// user at a terminal hears of it.
 func TestTerminalTellsThatANumberMayBeSomethingElse(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -254,7 +256,8 @@ func TestTerminalTellsOfNoServer(t *testing.T) {
 	}
 }
 
-// A user is asked about what is going to be deleted: after he has heard what it may be.
+// A user is asked about what is going to be deleted: after he has heard what it
+// may be.
 func TestTerminalAsksBeforeItDeletes(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

@@ -54,7 +54,8 @@ to all machines together.`,
 			return l.TrySetRate(cmd.Context(), r)
 		}),
 		a.rateSetCommand("update NAME N/INTERVAL", "Change the rate, if it has one; what was taken still counts, and what no flag sets stays as it is", func(cmd *cobra.Command, l *ratelimit.Limiter, r ratelimit.Rate) (bool, error) {
-			// UpdateRate stores a rate as a whole, and a user who gives no flag wants to change none of the rest.
+			// UpdateRate stores a rate as a whole, and a user who gives no flag wants to
+			// change none of the rest.
 			had, err := l.Config(cmd.Context())
 			if err != nil {
 				return false, err
@@ -168,7 +169,8 @@ func inTime(err error) error {
 	return err
 }
 
-// inWait is inTime for a wait that a context bounds, of which whoever wrote --wait knows nothing.
+// inWait is inTime for a wait that a context bounds, of which whoever wrote --wait
+// knows nothing.
 func inWait(err error) error {
 	var busy *redlatch.BusyError
 	if errors.As(err, &busy) && errors.Is(busy.Cause, context.DeadlineExceeded) {

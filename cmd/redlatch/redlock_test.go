@@ -30,8 +30,8 @@ func TestRedLockNeedsAMajority(t *testing.T) {
 	}
 }
 
-// A run under a lock of a majority is refused whichever servers the lock is on, and one for which the other servers are
-// enough is not.
+// A run under a lock of a majority is refused whichever servers the lock is on,
+// and one for which the other servers are enough is not.
 func TestRedLockDoesNotWaitForItself(t *testing.T) {
 	t.Parallel()
 	a, b, c := newRedis(t), newRedis(t), newRedis(t)
@@ -51,7 +51,8 @@ func TestRedLockDoesNotWaitForItself(t *testing.T) {
 	}
 }
 
-// Without a majority it says what is wrong with each server, and that --redlock has chosen them.
+// Without a majority it says what is wrong with each server, and that --redlock
+// has chosen them.
 func TestRedLockNamesItsServers(t *testing.T) {
 	t.Parallel()
 	a, dead, gone := newRedis(t), heldport.Refusing(t), heldport.Refusing(t)

@@ -96,8 +96,8 @@ func (a *app) printReleased(name string, released, asJSON bool) error {
 	return written(err)
 }
 
-// whoHolds names the holder of a lock as far as that can be known at once. Without a server
-// nobody is known.
+// whoHolds names the holder of a lock as far as that can be known at once. Without
+// a server nobody is known.
 func (a *app) whoHolds(ctx context.Context, name string) string {
 	client, closeAll, err := a.client(redlatch.Config{OutageTimeout: time.Second})
 	if err != nil {
@@ -120,8 +120,8 @@ func (a *app) whoHolds(ctx context.Context, name string) string {
 const anybody = ""
 
 // forceRelease releases a lock as what it looks like: who waits for it is woken as
-// its type does that. If other owners have it than those, it is left to them: that is
-// looked at just before.
+// its type does that. If other owners have it than those, it is left to them: that
+// is looked at just before.
 func (a *app) forceRelease(ctx context.Context, client *redlatch.Client, name, owners string) (released bool, err error) {
 	info, err := admin.New(client).Info(ctx, name)
 	if err != nil {
@@ -178,7 +178,8 @@ func shellWord(s string) string {
 	return quoted(s)
 }
 
-// quoted quotes s for a POSIX shell if it needs to be. A name with control characters is written as it is shown.
+// quoted quotes s for a POSIX shell if it needs to be. A name with control
+// characters is written as it is shown.
 func quoted(s string) string {
 	if overview.Printable(s) != s {
 		return "$'" + overview.Printable(strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s)) + "'"

@@ -21,7 +21,8 @@ type app struct {
 	chosen string // how its user has said that, if not as for every command
 	// watchdog is the client's, once there is one.
 	watchdog time.Duration
-	// mistaken is what cobra could not be told, which helps whoever asks for help of a command that does not exist.
+	// mistaken is what cobra could not be told, which helps whoever asks for help of a
+	// command that does not exist.
 	mistaken error
 	// after runs when everything else is done, before the process exits.
 	after func()
@@ -91,7 +92,8 @@ refuses the user, 70 if something else went wrong with the server.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	// Cobra's own flag would print a template, and the linker keeps every method for what a template may call.
+	// Cobra's own flag would print a template, and the linker keeps every method for
+	// what a template may call.
 	ownVersion := root.Flags().BoolP("version", "v", false, "print the version of redlatch")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *ownVersion {
@@ -126,7 +128,8 @@ refuses the user, 70 if something else went wrong with the server.`,
 // aboutItself is the title of the commands that need no server of the user's.
 const aboutItself = "About this program:"
 
-// group adds commands for one task. The help lists them under the title, in this order: see main.
+// group adds commands for one task. The help lists them under the title, in this
+// order: see main.
 func group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range commands {
@@ -135,7 +138,8 @@ func group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// helpCommand has cobra's help command refuse what is no command: it showed the help of the root, and ended with 0.
+// helpCommand has cobra's help command refuse what is no command: it showed the
+// help of the root, and ended with 0.
 func helpCommand(root *cobra.Command) {
 	help, _, _ := root.Find([]string{"help"})
 	help.Use, help.Short, help.Long = "help [COMMAND]", "Describe a command", ""
@@ -150,8 +154,8 @@ func helpCommand(root *cobra.Command) {
 	}
 }
 
-// known refuses what is no command of cmd, and says which it may have been. Arguments of one that has no others it
-// leaves alone.
+// known refuses what is no command of cmd, and says which it may have been.
+// Arguments of one that has no others it leaves alone.
 func known(cmd *cobra.Command, args []string) error {
 	if !cmd.HasSubCommands() || len(args) == 0 {
 		return nil

@@ -134,7 +134,8 @@ func (r *runner) arguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// unnamed returns the command of a line that has no name before it; empty if it has one.
+// unnamed returns the command of a line that has no name before it; empty if it
+// has one.
 func unnamed(cmd *cobra.Command, args []string) string {
 	switch {
 	case len(args) == 0:
@@ -244,8 +245,8 @@ func (r *runner) run(cmd *cobra.Command, _ []string) error {
 	return r.passOn(result)
 }
 
-// clients connects to the server, or to all those of --redlock, of which the first one is asked whom a wait is
-// for.
+// clients connects to the server, or to all those of --redlock, of which the first
+// one is asked whom a wait is for.
 func (r *runner) clients(cfg redlatch.Config) (first *redlatch.Client, closeAll func(), err error) {
 	if r.redlock == nil {
 		return r.client(cfg)

@@ -33,7 +33,8 @@ func TestRunTellsOfNoOtherLock(t *testing.T) {
 	}
 }
 
-// zombies counts the children of a program that have ended and that it has not taken note of.
+// zombies counts the children of a program that have ended and that it has not
+// taken note of.
 func zombies(t *testing.T, j *job) (n int) {
 	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -49,8 +50,9 @@ func zombies(t *testing.T, j *job) (n int) {
 	return n
 }
 
-// Of jobs that a command detaches none is left when it has ended, or a long command would fill the table of processes: neither in the
-// group nor out of it, neither while the command runs nor while redlatch is a candidate again.
+// Of jobs that a command detaches none is left when it has ended, or a long
+// command would fill the table of processes: neither in the group nor out of it,
+// neither while the command runs nor while redlatch is a candidate again.
 func TestDetachedJobsLeaveNoZombies(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -96,8 +98,8 @@ func TestDetachedJobsLeaveNoZombies(t *testing.T) {
 	})
 }
 
-// A daemon leaves the group, and the lock is released without it: also if it was the
-// last one there, and left after the command had ended.
+// A daemon leaves the group, and the lock is released without it: also if it was
+// the last one there, and left after the command had ended.
 func TestRunDoesNotWaitForADaemon(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

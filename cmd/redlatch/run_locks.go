@@ -111,7 +111,8 @@ func (r *runner) checkLockFlags() error {
 	return nil
 }
 
-// otherTypes are the flags that are set, and stand for something that goes with no other type.
+// otherTypes are the flags that are set, and stand for something that goes with no
+// other type.
 func (r *runner) otherTypes() (set []string) {
 	for _, t := range []struct {
 		name string

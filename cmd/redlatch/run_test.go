@@ -181,7 +181,8 @@ func (r *redis) shell(flags, script string) *exec.Cmd {
 	return cmd
 }
 
-// Who closes standard output would not see the owner, and nobody could release the lock. To throw the owner away is another matter.
+// Who closes standard output would not see the owner, and nobody could release the
+// lock. To throw the owner away is another matter.
 func TestAcquireTakesNothingThatNobodyCanRelease(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -225,7 +226,8 @@ func TestRunWaits(t *testing.T) {
 	first.ends(0)
 }
 
-// It would wait until its own end. A reader beside a reader, or who only tries, does not.
+// It would wait until its own end. A reader beside a reader, or who only tries,
+// does not.
 func TestRunRefusesToWaitForItself(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -500,8 +502,8 @@ func TestRunLost(t *testing.T) {
 	})
 }
 
-// The owner that a wait was last refused for may have gone: who has waited is told who has the lock now, and not the UUID of somebody
-// whom nobody can find.
+// The owner that a wait was last refused for may have gone: who has waited is told
+// who has the lock now, and not the UUID of somebody whom nobody can find.
 func TestATimedOutWaitNamesWhoHasTheLockNow(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -516,7 +518,8 @@ func TestATimedOutWaitNamesWhoHasTheLockNow(t *testing.T) {
 	}
 }
 
-// A redlatch that was stopped for longer than the lease ends its command as soon as it is continued.
+// A redlatch that was stopped for longer than the lease ends its command as soon
+// as it is continued.
 func TestRunEndsItsCommandAfterItWasStoppedForTooLong(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

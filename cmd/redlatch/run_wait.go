@@ -22,7 +22,8 @@ import (
 	"github.com/redlatch/redlatch/redisson"
 )
 
-// underVariable is where a command finds the owners of all locks that redlatch runs hold around it.
+// underVariable is where a command finds the owners of all locks that redlatch
+// runs hold around it.
 const underVariable = "REDLATCH_UNDER"
 
 // under returns the owners of the locks under which this program runs.
@@ -30,8 +31,8 @@ func under() []string {
 	return strings.FieldsFunc(os.Getenv(underVariable), func(r rune) bool { return r == ',' })
 }
 
-// checkUnder refuses to wait for a lock that is held until this program has ended. It asks only
-// if there is such a lock; what cannot be asked refuses nothing.
+// checkUnder refuses to wait for a lock that is held until this program has ended.
+// It asks only if there is such a lock; what cannot be asked refuses nothing.
 func (r *runner) checkUnder(client *redlatch.Client) error {
 	owners := under()
 	if len(owners) == 0 || r.permits.n > 0 || r.try || r.wait.set && r.wait.Duration == 0 {
@@ -45,8 +46,9 @@ func (r *runner) checkUnder(client *redlatch.Client) error {
 	return nil
 }
 
-// ours says whether these owners have the lock, so that nobody else can. Of --redlock they have so many of
-// the servers that the others are no majority: which of them the command above has is chance.
+// ours says whether these owners have the lock, so that nobody else can. Of
+// --redlock they have so many of the servers that the others are no majority:
+// which of them the command above has is chance.
 func (r *runner) ours(client *redlatch.Client, name string, owners []string) bool {
 	servers := r.voters
 	if servers == nil {
@@ -77,8 +79,9 @@ func (r *runner) ours(client *redlatch.Client, name string, owners []string) boo
 	return len(servers)-int(held.Load()) < majority
 }
 
-// untilSignal is a command that waits, and whose context a signal ends: it leaves what it waits for, so that nobody waits
-// for it in turn, and the exit code is 128+n. A second signal ends it at once.
+// untilSignal is a command that waits, and whose context a signal ends: it leaves
+// what it waits for, so that nobody waits for it in turn, and the exit code is
+// 128+n. A second signal ends it at once.
 func untilSignal(wait func(cmd *cobra.Command, args []string) error) func(cmd *cobra.Command, args []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		signals := make(chan os.Signal, 1)
@@ -109,8 +112,8 @@ type signalled struct{ signal os.Signal }
 
 func (s *signalled) Error() string { return s.signal.String() }
 
-// interrupted returns what ends this process by the signal, if somebody at a terminal has pressed Ctrl-C: then a
-// script around it ends as well.
+// interrupted returns what ends this process by the signal, if somebody at a
+// terminal has pressed Ctrl-C: then a script around it ends as well.
 func interrupted(sig os.Signal) func() {
 	return supervise.Result{Interrupted: sig == os.Interrupt && isTerminal(os.Stderr)}.Raise
 }
@@ -122,8 +125,9 @@ const (
 	lookAgain = 5 * time.Second
 )
 
-// tellOfWait tells a user at a terminal who has what is waited for, or how it stands, and that the
-// server does not answer, until the function that it returns is called.
+// tellOfWait tells a user at a terminal who has what is waited for, or how it
+// stands, and that the server does not answer, until the function that it returns
+// is called.
 func (a *app) tellOfWait(client *redlatch.Client, names ...string) (stop func()) {
 	if a.ui.quiet || !isTerminal(os.Stderr) {
 		return func() {}
@@ -159,7 +163,8 @@ func (a *app) tellOfWait(client *redlatch.Client, names ...string) (stop func())
 
 const noAnswer = "no answer"
 
-// unreachable says that the server cannot be reached, if that is known within a moment. One that is slow is given its time.
+// unreachable says that the server cannot be reached, if that is known within a
+// moment. One that is slow is given its time.
 func unreachable(ctx context.Context, client *redlatch.Client, name string) string {
 	brief, cancel := context.WithTimeout(ctx, tellAfter/4)
 	defer cancel()
@@ -171,7 +176,8 @@ func unreachable(ctx context.Context, client *redlatch.Client, name string) stri
 	return fmt.Sprintf(": the server does not answer: %v", run.Err)
 }
 
-// whatFor says for whom a wait for a lock is, and that in words; or that nobody answers.
+// whatFor says for whom a wait for a lock is, and that in words; or that nobody
+// answers.
 func whatFor(ctx context.Context, client *redlatch.Client, name string) (who, text string) {
 	ctx, cancel := context.WithTimeout(ctx, mostAsking)
 	defer cancel()

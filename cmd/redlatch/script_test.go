@@ -21,8 +21,8 @@ import (
 var update = flag.Bool("update", false, "let the scripts' outputs be those of now; look at what has changed")
 
 // The scripts in testdata/script tell what a user types and sees. Each has an
-// embedded server of its own, on which time stands still, and these commands beside
-// testscript's:
+// embedded server of its own, on which time stands still, and these commands
+// beside testscript's:
 //
 //	redlatch ARG...          the program ends with exit code 0 and says nothing on standard error
 //	exits CODE ARG...        the program ends with CODE
@@ -158,9 +158,9 @@ func wantCode(ts *testscript.TestScript, want string, got int) {
 	}
 }
 
-// failProgram runs the program, which fails. In its arguments "a-while" is 50 ms, for
-// what ends with a message when the time is over. A busy machine that has not even
-// heard from the server by then gets more.
+// failProgram runs the program, which fails. In its arguments "a-while" is 50 ms,
+// for what ends with a message when the time is over. A busy machine that has not
+// even heard from the server by then gets more.
 func failProgram(ts *testscript.TestScript, code, text string, args []string) {
 	at := slices.Index(args, "a-while")
 	waits := []string{"50ms", "1s", "20s"}

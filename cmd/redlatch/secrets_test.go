@@ -9,7 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// A user may be called as what his program locks. To hide his name was to say ***:42 of each lock, and to give hints that cannot be typed.
+// A user may be called as what his program locks. To hide his name was to say
+// ***:42 of each lock, and to give hints that cannot be typed.
 func TestAUsersNameDoesNotHideTheNamesOfLocks(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

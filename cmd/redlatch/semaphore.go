@@ -133,7 +133,8 @@ func neverSet(name string, expirable bool) error {
 	}
 }
 
-// noPermits says of a semaphore with leases that has never been given permits how that is done.
+// noPermits says of a semaphore with leases that has never been given permits how
+// that is done.
 func noPermits(err error, name string) error {
 	if errors.Is(err, redlatch.ErrUninitialized) {
 		return neverSet(name, true)

@@ -109,7 +109,8 @@ func (o *pageOptions) check() (*net.TCPAddr, error) {
 	return listenAddress(o.listen, o.open)
 }
 
-// mayLook says why a client cannot list locks: a server that is not there, or refuses us. That ctx has ended is no reason.
+// mayLook says why a client cannot list locks: a server that is not there, or
+// refuses us. That ctx has ended is no reason.
 func (a *app) mayLook(ctx context.Context, client *redlatch.Client, pattern string) error {
 	for _, err := range admin.New(client).Locks(ctx, pattern) {
 		if err != nil && ctx.Err() == nil {
@@ -124,8 +125,8 @@ func (a *app) pages(client *redlatch.Client, o *pageOptions, pattern string) *da
 	return dashboard.New(client, dashboard.Options{Pattern: pattern, Interval: o.interval.Duration, Server: a.shownAddress(), Mask: a.ui.mask})
 }
 
-// listenAddress returns the address that --listen says, if only this machine can reach it, or its
-// user does not mind.
+// listenAddress returns the address that --listen says, if only this machine can
+// reach it, or its user does not mind.
 func listenAddress(listen string, open bool) (*net.TCPAddr, error) {
 	addr, err := net.ResolveTCPAddr("tcp", listen)
 	if err != nil {
@@ -140,7 +141,8 @@ func listenAddress(listen string, open bool) (*net.TCPAddr, error) {
 	return addr, nil
 }
 
-// serve lets a handler answer until ctx ends, and prints where. Before it waits for requests that are being answered, it calls end.
+// serve lets a handler answer until ctx ends, and prints where. Before it waits
+// for requests that are being answered, it calls end.
 func (a *app) serve(ctx context.Context, addr *net.TCPAddr, path string, handler http.Handler, end func()) error {
 	listener, err := net.ListenTCP("tcp", addr)
 	if err != nil {
@@ -180,8 +182,9 @@ func (a *app) serve(ctx context.Context, addr *net.TCPAddr, path string, handler
 	return nil
 }
 
-// ownHost refuses requests for another host than this machine: a page of another site may have its
-// name lead to this address, and would read the pages as if they were its own.
+// ownHost refuses requests for another host than this machine: a page of another
+// site may have its name lead to this address, and would read the pages as if they
+// were its own.
 func ownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isOwnHost(r.Host) {

@@ -101,7 +101,8 @@ func TestServe(t *testing.T) {
 	j.ends(0)
 }
 
-// The name of another host that leads here opens nothing: its page could read what this one shows.
+// The name of another host that leads here opens nothing: its page could read what
+// this one shows.
 func TestServeIsForThisMachine(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

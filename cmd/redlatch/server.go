@@ -61,8 +61,8 @@ func (s *endpoint) checkPrefix() error {
 	return nil
 }
 
-// plan returns what the command line, the environment and the file say, and cfg before the file. After an error it has
-// no more than the warnings about the file.
+// plan returns what the command line, the environment and the file say, and cfg
+// before the file. After an error it has no more than the warnings about the file.
 func (a *app) plan(cfg redlatch.Config) (connect.Plan, error) {
 	s, err := a.parse()
 	known := connect.Plan{Settings: connect.Settings{Warnings: s.Warnings}}

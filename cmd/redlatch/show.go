@@ -112,7 +112,8 @@ func holderRows(l *overview.Lock) [][]string {
 	return rows
 }
 
-// sinceRows is for how long a holder has what it has, where it got it, and what for.
+// sinceRows is for how long a holder has what it has, where it got it, and what
+// for.
 func sinceRows(t *overview.Told) (rows [][]string) {
 	if t.For != nil {
 		rows = append(rows, []string{"for", t.ForText()})
@@ -126,8 +127,8 @@ func sinceRows(t *overview.Told) (rows [][]string) {
 	return rows
 }
 
-// mostRows is how many waiters, and how many claims, show prints: anybody who may use
-// locks can claim as many as it likes.
+// mostRows is how many waiters, and how many claims, show prints: anybody who may
+// use locks can claim as many as it likes.
 const mostRows = 100
 
 // lostRows are the holds that clients say they have lost, the latest first.
@@ -172,8 +173,8 @@ func claimRows(l *overview.Lock) (rows [][]string) {
 	return rows
 }
 
-// waiterRows are who waits: those in the queue, if there is one, then who else says so,
-// and how many say nothing.
+// waiterRows are who waits: those in the queue, if there is one, then who else
+// says so, and how many say nothing.
 func waiterRows(l *overview.Lock) (rows [][]string) {
 	n, left := 0, 0
 	add := func(who string) bool {

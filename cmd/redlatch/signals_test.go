@@ -15,7 +15,8 @@ import (
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
-// A signal ends a wait at once, and leaves nothing behind for which others would wait.
+// A signal ends a wait at once, and leaves nothing behind for which others would
+// wait.
 func TestSignalsEndWaits(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -58,7 +59,8 @@ func (r *redis) waitFor(t *testing.T, j *job, name string) {
 	}, j.output)
 }
 
-// One that a signal ends breaks the barrier for the others at once, and not when it is taken for dead.
+// One that a signal ends breaks the barrier for the others at once, and not when
+// it is taken for dead.
 func TestSignalBreaksBarrier(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -96,7 +98,8 @@ func TestWaitsKeepIgnoredSignals(t *testing.T) {
 	j.ends(0)
 }
 
-// What shows something until it is told to end ends in order, whoever tells it: QUIT printed the stacks of its goroutines.
+// What shows something until it is told to end ends in order, whoever tells it:
+// QUIT printed the stacks of its goroutines.
 func TestSignalsEndWhatShowsLocks(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

@@ -10,8 +10,9 @@ import (
 
 const mostBytes = 16 << 20
 
-// Of a program that calls methods by names that it makes up, the linker keeps all methods that there are: those of the client of
-// Redis alone are 20,000. A template does that, whatever is in it, and the program was 27 MB instead of 15.
+// Of a program that calls methods by names that it makes up, the linker keeps all
+// methods that there are: those of the client of Redis alone are 20,000. A
+// template does that, whatever is in it, and the program was 27 MB instead of 15.
 func TestTheLinkerMayDropWhatNobodyCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links the program")

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// noTTLs makes every TTL that ends 1: it goes down while it is read. What clients say is
-// left out, too.
+// noTTLs makes every TTL that ends 1: it goes down while it is read. What clients
+// say is left out, too.
 func noTTLs(found []overview.Lock) []overview.Lock {
 	for i := range found {
 		found[i].Exists, found[i].Who = false, overview.Who{}

@@ -26,8 +26,8 @@ import (
 //     told from the lines of a command that runs under a lock;
 //   - what comes from the server is shown without control characters, so that
 //     a name cannot move the cursor or change colours;
-//   - credentials are masked in all of standard error, whoever wrote the text, but for
-//     short ones in our own words;
+//   - credentials are masked in all of standard error, whoever wrote the text, but
+//     for short ones in our own words;
 //   - colour only on a terminal, and never with NO_COLOR set.
 type ui struct {
 	out, err io.Writer
@@ -45,20 +45,23 @@ func colorful(f *os.File) bool {
 	return os.Getenv("NO_COLOR") == "" && isTerminal(f)
 }
 
-// paints reports whether f is a terminal on which one picture can take the place of another:
-// one that understands escape sequences. Windows consoles often do not.
+// paints reports whether f is a terminal on which one picture can take the place
+// of another: one that understands escape sequences. Windows consoles often do
+// not.
 func paints(f *os.File) bool { return runtime.GOOS != "windows" && isTerminal(f) }
 
 func isTerminal(f *os.File) bool {
 	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// shortestHidden is how many bytes a secret has that hide hides. A shorter one is a part of many words, which
-// would be unreadable, and would tell it. What servers and drivers say has been masked by then, whatever the length.
+// shortestHidden is how many bytes a secret has that hide hides. A shorter one is
+// a part of many words, which would be unreadable, and would tell it. What servers
+// and drivers say has been masked by then, whatever the length.
 const shortestHidden = 4
 
-// unread is the failure to take what only a reader of out can give back, if out was closed when this program was started. The Go
-// runtime has opened the null device in its place, for reading as well, which a shell's >/dev/null does not.
+// unread is the failure to take what only a reader of out can give back, if out
+// was closed when this program was started. The Go runtime has opened the null
+// device in its place, for reading as well, which a shell's >/dev/null does not.
 func unread(out *os.File) error {
 	is, err := out.Stat()
 	null, _ := os.Stat(os.DevNull) // without one nothing is the same
@@ -103,7 +106,8 @@ func (u *ui) fail(f *failure) {
 	}
 }
 
-// sayOnce is a text in one line, that of several errors too, which does not say who speaks.
+// sayOnce is a text in one line, that of several errors too, which does not say
+// who speaks.
 func sayOnce(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {

@@ -30,15 +30,16 @@ type watcher struct {
 	down   error     // why there is no newer one
 }
 
-// untilTold returns a context that a signal ends which tells a program to end: what shows something until then ends with 0.
-// A signal that was ignored when this process started stays ignored (nohup).
+// untilTold returns a context that a signal ends which tells a program to end:
+// what shows something until then ends with 0. A signal that was ignored when this
+// process started stays ignored (nohup).
 func untilTold(ctx context.Context) (context.Context, context.CancelFunc) {
 	told := []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM}
 	return signal.NotifyContext(ctx, slices.DeleteFunc(told, signal.Ignored)...)
 }
 
-// run lists until a signal comes. The first list must be had: else something is wrong with
-// the command line, or with the user's rights.
+// run lists until a signal comes. The first list must be had: else something is
+// wrong with the command line, or with the user's rights.
 func (w *watcher) run(ctx context.Context) error {
 	ctx, stop := untilTold(ctx)
 	defer stop()
@@ -127,9 +128,9 @@ func (w *watcher) page() []string {
 	return append(page, strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")...)
 }
 
-// paintable is a page from the top left of a terminal on, with what was there before gone.
-// Every line is shorter than the terminal is wide, and none is below it: else it would wrap,
-// and scroll.
+// paintable is a page from the top left of a terminal on, with what was there
+// before gone. Every line is shorter than the terminal is wide, and none is below
+// it: else it would wrap, and scroll.
 func paintable(page []string, columns, lines int) string {
 	if most := lines - 1; len(page) > most {
 		left := len(page) - most + 1

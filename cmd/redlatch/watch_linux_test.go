@@ -11,8 +11,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// A screen is what a terminal shows to which a program writes. It knows only what a list that is painted again and
-// again may use: anything else is wrong.
+// A screen is what a terminal shows to which a program writes. It knows only what
+// a list that is painted again and again may use: anything else is wrong.
 type screen struct {
 	columns, row, column int
 	lines                []string // what was printed; all of it in cells from the left
@@ -21,7 +21,8 @@ type screen struct {
 
 var sequence = regexp.MustCompile(`^\x1b\[([0-9;]*)([A-Za-z])`)
 
-// shows returns what stands on a terminal of so many columns when all of text that belongs to whole pages was written.
+// shows returns what stands on a terminal of so many columns when all of text that
+// belongs to whole pages was written.
 func shows(text string, columns, rows int) *screen {
 	s := &screen{columns: columns, lines: make([]string, rows)}
 	end := strings.LastIndex(text, "\x1b[J")
@@ -81,8 +82,9 @@ func (s *screen) print(r rune) {
 // cut removes what stands from the cursor on.
 func (s *screen) cut() { s.lines[s.row] = ansi.Cut(s.lines[s.row], 0, s.column) }
 
-// A list that is watched stands on the terminal's screen, always the last one, whatever the locks are called. It
-// says that the server is away, and is there again. Ctrl-C ends it, and that is no failure.
+// A list that is watched stands on the terminal's screen, always the last one,
+// whatever the locks are called. It says that the server is away, and is there
+// again. Ctrl-C ends it, and that is no failure.
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	const columns, rows = 80, 12

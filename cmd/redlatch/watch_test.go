@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Lists follow one another; a server that goes away and comes back is said, and survived.
+// Lists follow one another; a server that goes away and comes back is said, and
+// survived.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)

@@ -11,8 +11,9 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// A user with the rule of redlatch acl --watch uses ls, show, watch and top, on each kind of server. Nothing is written and
-// nothing is refused, but for what it must not do: that is said, and ends no hold.
+// A user with the rule of redlatch acl --watch uses ls, show, watch and top, on
+// each kind of server. Nothing is written and nothing is refused, but for what it
+// must not do: that is said, and ends no hold.
 func TestWatcher(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -77,7 +78,8 @@ func TestWatcher(t *testing.T) {
 				term.says("renewed while it lives")
 				for _, s := range servers {
 					for _, entry := range s.MustDo("ACL", "LOG").([]any) {
-						// Redis 6.2 refuses what it does not know of a command to whoever may not do all of it.
+						// Redis 6.2 refuses what it does not know of a command to whoever may not do all
+						// of it.
 						if log := fmt.Sprint(entry); k != testserver.Redis62 || !strings.Contains(log, " object client ") && !strings.Contains(log, " lua object pubsub ") {
 							t.Errorf("refused: %s", log)
 						}

@@ -18,8 +18,9 @@ import (
 // mostAsking is how long a command waits for the names of holders.
 const mostAsking = 2 * time.Second
 
-// identityOf names a client after the command that it runs. The base name is all that is
-// told: arguments may be secrets, and anybody can read it who may use the server.
+// identityOf names a client after the command that it runs. The base name is all
+// that is told: arguments may be secrets, and anybody can read it who may use the
+// server.
 func identityOf(command string) string {
 	const most = 100 // bytes: redlatch.New refuses longer ones
 	if name := wire.Text(filepath.Base(command)); len(name) <= most {
@@ -28,7 +29,8 @@ func identityOf(command string) string {
 	return "" // it is redlatch then
 }
 
-// infoOf says how a lock stands, and who holds it of those who can be known: an error counts as nobody.
+// infoOf says how a lock stands, and who holds it of those who can be known: an
+// error counts as nobody.
 func infoOf(ctx context.Context, client *redlatch.Client, name string) admin.Info {
 	ctx, cancel := context.WithTimeout(ctx, mostAsking)
 	defer cancel()
@@ -75,7 +77,8 @@ func (r *runner) busyWith(client *redlatch.Client, err error) error {
 	return heldBy(busy.Name, info.Holders[now].By, info.Holders[now].Owner)
 }
 
-// heldBy says who holds a lock. When its lease ends is not told: it is most likely renewed.
+// heldBy says who holds a lock. When its lease ends is not told: it is most likely
+// renewed.
 func heldBy(name, by, owner string) error {
 	return fmt.Errorf("lock %q is held by %s (%s)", name, by, owner)
 }

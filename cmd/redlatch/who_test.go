@@ -20,7 +20,8 @@ import (
 // stranger is a client of redlatch that is forged.
 const stranger = "5f1b3c2e-6d0a-8d8e-9a51-0123456789ab"
 
-// hears subscribes a connection to channels, and calls f with each message. All that f sends is sent before the test ends.
+// hears subscribes a connection to channels, and calls f with each message. All
+// that f sends is sent before the test ends.
 func hears(t *testing.T, s *testserver.Server, f func(send func(channel, text string), message string), channels ...string) {
 	t.Helper()
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true})
@@ -69,7 +70,8 @@ func lie(question, claims string) string {
 		q.Key + `"],"claims":[` + claims + `]}`
 }
 
-// A name may have any byte, and as many as it likes: clients are asked about it none the less.
+// A name may have any byte, and as many as it likes: clients are asked about it
+// none the less.
 func TestShowAsksAboutNamesThatAreNoText(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t)
@@ -115,7 +117,8 @@ func TestShowSaysWhoIsSilent(t *testing.T) {
 	}
 }
 
-// What a holder says of its work now is seen, on every server, and not what it said before.
+// What a holder says of its work now is seen, on every server, and not what it
+// said before.
 func TestShowHasTheLatestNoteOfAHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k testserver.Kind) {
@@ -149,8 +152,8 @@ func TestShowHasTheLatestNoteOfAHold(t *testing.T) {
 	})
 }
 
-// What Redis does not have is marked, and what a client says of itself cannot reach the
-// terminal.
+// What Redis does not have is marked, and what a client says of itself cannot
+// reach the terminal.
 func TestShowMarksFalseClaims(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, testserver.Redis)
@@ -185,8 +188,8 @@ func TestShowMarksFalseClaims(t *testing.T) {
 	}
 }
 
-// A user who may not use the channels of the census sees what is stored, and is told why
-// that is all.
+// A user who may not use the channels of the census sees what is stored, and is
+// told why that is all.
 func TestShowWithoutTheRightToAsk(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k testserver.Kind) {

@@ -11,7 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// Doctor says of each right that is missing what docs/security.md says that it does, and of the others nothing.
+// Doctor says of each right that is missing what docs/security.md says that it
+// does, and of the others nothing.
 func TestDoctorKnowsWhatAMissingRightCosts(t *testing.T) {
 	t.Parallel()
 	eachCost(t, "without", func(t *testing.T, right, says string) {

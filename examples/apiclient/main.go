@@ -1,4 +1,5 @@
-// Command apiclient calls an API that allows so many requests in a second, from several processes.
+// Command apiclient calls an API that allows so many requests in a second, from
+// several processes.
 package main
 
 import (
@@ -22,7 +23,8 @@ import (
 // The API's rate, for all processes together.
 var rate = ratelimit.Rate{Permits: 20, Interval: 500 * time.Millisecond}
 
-// A limited is a transport that waits for its turn. The request's context bounds the waiting.
+// A limited is a transport that waits for its turn. The request's context bounds
+// the waiting.
 type limited struct {
 	limiter *ratelimit.Limiter
 	next    http.RoundTripper

@@ -18,7 +18,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 }
 
-// A body whose request is refused is closed, as http.RoundTripper wants it: else a file or a pipe behind it stays open.
+// A body whose request is refused is closed, as http.RoundTripper wants it: else a
+// file or a pipe behind it stays open.
 func TestARefusedRequestClosesItsBody(t *testing.T) {
 	processes, stop, err := embedded.Clients(1)
 	if err != nil {

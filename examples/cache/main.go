@@ -1,5 +1,5 @@
-// Command cache is a cache of prices before an SQL table: any number read, one writes, and a writer that was paused too long
-// writes nothing.
+// Command cache is a cache of prices before an SQL table: any number read, one
+// writes, and a writer that was paused too long writes nothing.
 package main
 
 import (
@@ -36,7 +36,8 @@ func (s *shop) lock(id int) *redlatch.ReadWriteLock {
 	return s.locks.ReadWriteLock(fmt.Sprintf("price:%d", id), redlatch.Fenced())
 }
 
-// read returns a price and when it was set, which belong together. Readers do not wait for one another.
+// read returns a price and when it was set, which belong together. Readers do not
+// wait for one another.
 func (s *shop) read(ctx context.Context, id int) (price, version int, err error) {
 	err = s.lock(id).Read().Do(ctx, func(ctx context.Context) error {
 		return s.db.QueryRowContext(ctx, "SELECT price, version FROM prices WHERE id = ?", id).Scan(&price, &version)
@@ -44,8 +45,9 @@ func (s *shop) read(ctx context.Context, id int) (price, version int, err error)
 	return price, version, err
 }
 
-// write sets a price. between is what happens between the decision and the write: most often nothing, now and then a pause
-// of the garbage collector, or of the whole machine. The token makes the database refuse one who writes too late.
+// write sets a price. between is what happens between the decision and the write:
+// most often nothing, now and then a pause of the garbage collector, or of the
+// whole machine. The token makes the database refuse one who writes too late.
 func (s *shop) write(ctx context.Context, id, price int, between func()) error {
 	hold, err := s.lock(id).Write().Acquire(ctx)
 	if err != nil {
@@ -76,7 +78,8 @@ func run(ctx context.Context, out io.Writer) error {
 		shops[i] = &shop{c, db}
 	}
 
-	// Each write sets the price to the number of the version that it makes, under the lock.
+	// Each write sets the price to the number of the version that it makes, under the
+	// lock.
 	const count = 60
 	var torn atomic.Int32
 	g, readers := errgroup.WithContext(ctx)
@@ -105,7 +108,8 @@ func run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("%d torn reads, and the price is %d", torn.Load(), price)
 	}
 
-	// A writer is paused for so long that its lock is taken away, and another one has written when it wakes.
+	// A writer is paused for so long that its lock is taken away, and another one has
+	// written when it wakes.
 	late := shops[0].write(ctx, 7, 99, func() {
 		_, err = admin.ForceRelease(ctx, shops[1].lock(7).Write())
 		err = errors.Join(err, shops[1].raise(ctx))

@@ -1,4 +1,5 @@
-// Command nightly is a job that every replica starts and one replica does, each night.
+// Command nightly is a job that every replica starts and one replica does, each
+// night.
 package main
 
 import (
@@ -19,8 +20,9 @@ import (
 	"github.com/redlatch/redlatch/examples/internal/embedded"
 )
 
-// atNight is what each replica calls when its clock says so. The report takes a moment; a replica whose clock is late finds
-// the lock taken nevertheless, because it stays for longer than clocks differ.
+// atNight is what each replica calls when its clock says so. The report takes a
+// moment; a replica whose clock is late finds the lock taken nevertheless, because
+// it stays for longer than clocks differ.
 func atNight(ctx context.Context, locks *redlatch.Client, night string, report func(ctx context.Context) error) error {
 	ran, err := locks.Lock("report:"+night, redlatch.MinHold(10*time.Minute)).TryDo(ctx, 0, report)
 	if !ran && errors.Is(err, redlatch.ErrBusy) {

@@ -24,7 +24,8 @@ func TestRun(t *testing.T) {
 	shown.Check(t, out.String())
 }
 
-// A second run finds the reports written: the locks on a server of yours outlive the first.
+// A second run finds the reports written: the locks on a server of yours outlive
+// the first.
 func TestRunAgain(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.ClockTTL(true)

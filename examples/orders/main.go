@@ -1,4 +1,5 @@
-// Command orders is a shop of two replicas that ship orders, each order by one request at a time.
+// Command orders is a shop of two replicas that ship orders, each order by one
+// request at a time.
 package main
 
 import (
@@ -27,9 +28,11 @@ type shop struct {
 	warehouse *warehouse
 }
 
-// ship handles POST /orders/{id}/ship. Whoever asks for an order that is being shipped waits a little, and is told to
-// come again. The lock's end ends ctx, and so the work: nobody ships on without the lock. The wait is longer than the client
-// library takes to say that it cannot connect, half a second: a shorter one would call that a busy order.
+// ship handles POST /orders/{id}/ship. Whoever asks for an order that is being
+// shipped waits a little, and is told to come again. The lock's end ends ctx, and
+// so the work: nobody ships on without the lock. The wait is longer than the
+// client library takes to say that it cannot connect, half a second: a shorter one
+// would call that a busy order.
 func (s *shop) ship(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	ran, err := s.locks.Lock("order:"+id).TryDo(r.Context(), time.Second, func(ctx context.Context) error {

@@ -1,4 +1,5 @@
-// Command quickstart is the service of docs/quickstart.md. It ships each order by one request at a time.
+// Command quickstart is the service of docs/quickstart.md. It ships each order by
+// one request at a time.
 package main
 
 import (
@@ -66,7 +67,8 @@ func run(ctx context.Context, redisURL, addr string) error {
 	return errors.Join(server.Shutdown(ctx), locks.Shutdown(ctx))
 }
 
-// ship is the work that must not be done twice at a time. It stops when its context ends.
+// ship is the work that must not be done twice at a time. It stops when its
+// context ends.
 func ship(ctx context.Context, id string) error {
 	select {
 	case <-time.After(5 * time.Second):

@@ -1,4 +1,5 @@
-// Command workers is a pool of workers in two processes, of which three work at a time, and a deploy in the middle of it.
+// Command workers is a pool of workers in two processes, of which three work at a
+// time, and a deploy in the middle of it.
 package main
 
 import (
@@ -21,7 +22,8 @@ import (
 
 const most = 3 // licences of the encoder, for all processes together
 
-// work encodes films until there are none, or the process is told to end. A film that was not finished goes back.
+// work encodes films until there are none, or the process is told to end. A film
+// that was not finished goes back.
 func work(ctx context.Context, locks *redlatch.Client, films chan string, encode func(ctx context.Context, film string) error) error {
 	licences := semaphore.NewExpirable(locks, "encoder", most) // a crash gives them back
 	for {

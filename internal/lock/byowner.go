@@ -9,12 +9,14 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// What has an owner id can be extended and released by whoever knows that, in whatever process. The scripts are those of
-// a term, which do something to the owner's own alone.
+// What has an owner id can be extended and released by whoever knows that, in
+// whatever process. The scripts are those of a term, which do something to the
+// owner's own alone.
 
 var errNotByOwner = invalid.Errorf("redlatch: a lock that others share, and several locks as one, are extended and released by their holds only")
 
-// ReleaseOwner releases the lock if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
+// ReleaseOwner releases the lock if it is that owner's. It fails with
+// holdctx.ErrNotHeld if it is not.
 func (lock *Spec) ReleaseOwner(ctx context.Context, owner string) error {
 	if err := lock.byOwner(owner); err != nil {
 		return err
@@ -22,7 +24,8 @@ func (lock *Spec) ReleaseOwner(ctx context.Context, owner string) error {
 	return lock.ReleaseAs(ctx, owner)
 }
 
-// ExtendOwner raises the lease of the lock to d if it is that owner's. It fails with holdctx.ErrNotHeld if it is not.
+// ExtendOwner raises the lease of the lock to d if it is that owner's. It fails
+// with holdctx.ErrNotHeld if it is not.
 func (lock *Spec) ExtendOwner(ctx context.Context, owner string, d time.Duration) error {
 	if err := lock.byOwner(owner); err != nil {
 		return err

@@ -8,7 +8,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Do calls f under a hold, and releases that. A loss that f has not returned is joined to its error.
+// Do calls f under a hold, and releases that. A loss that f has not returned is
+// joined to its error.
 func Do(ctx context.Context, hold interface {
 	With(ctx context.Context) context.Context
 	Release(ctx context.Context) error
@@ -25,7 +26,8 @@ func Do(ctx context.Context, hold interface {
 	return f(hold.With(ctx))
 }
 
-// untold returns what end says and err does not: of several locks, each may have ended by itself.
+// untold returns what end says and err does not: of several locks, each may have
+// ended by itself.
 func untold(err, end error) error {
 	if errors.Is(err, end) {
 		return nil

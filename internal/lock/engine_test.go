@@ -23,14 +23,16 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// The engine on a server in memory, in a time of its own. What the scripts do is tested in tests/, with servers.
+// The engine on a server in memory, in a time of its own. What the scripts do is
+// tested in tests/, with servers.
 
 const (
 	self     = "0f8fad5b-d9cb-869f-a165-70867728950e"
 	watchdog = 30 * time.Second
 )
 
-// world runs f with the locks of a client of a puppet, which is closed then and has to have let go of everything.
+// world runs f with the locks of a client of a puppet, which is closed then and
+// has to have let go of everything.
 func world(t *testing.T, f func(t *testing.T, c *Locks, p *puppet.Puppet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,7 +106,8 @@ func acquire(ctx context.Context, t *testing.T, lock *Spec, want term.Params) *t
 	return h
 }
 
-// enter is acquire for goroutines other than the test's: on failure it says so, and returns nil, which release skips.
+// enter is acquire for goroutines other than the test's: on failure it says so,
+// and returns nil, which release skips.
 func enter(ctx context.Context, t *testing.T, lock *Spec, want term.Params) *term.Hold {
 	t.Helper()
 	h, err := lock.Enter(ctx, want)
@@ -150,7 +153,8 @@ func TestANestIsOneOwnerAndItsLastReleaseFreesTheLock(t *testing.T) {
 	})
 }
 
-// However callers ask, no two of them have the lock at a time, unless both read; those do read together.
+// However callers ask, no two of them have the lock at a time, unless both read;
+// those do read together.
 func TestCallersOfOneProcessTakeTurns(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		var inside, most, had atomic.Int32
@@ -208,8 +212,8 @@ func TestWhoCannotHaveTheLockIsToldWhoHasIt(t *testing.T) {
 	})
 }
 
-// The contexts of a nest end by the clock, with the reason as their cause, and the lock is free when its holders have
-// said that they have stopped.
+// The contexts of a nest end by the clock, with the reason as their cause, and the
+// lock is free when its holders have said that they have stopped.
 func TestALossEndsTheWholeNestInTime(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		h := acquire(t.Context(), t, lock, term.Params{})
@@ -242,8 +246,9 @@ func TestALossEndsTheWholeNestInTime(t *testing.T) {
 	})
 }
 
-// A stranger has the lock although a hold of it lives, as after a loss of data. The next renewal is told so, which ends the
-// hold, and no request of it takes the lock from the stranger.
+// A stranger has the lock although a hold of it lives, as after a loss of data.
+// The next renewal is told so, which ends the hold, and no request of it takes the
+// lock from the stranger.
 func TestAHoldEndsWhenAStrangerHasTheLock(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		h := acquire(t.Context(), t, lock, term.Params{})
@@ -278,7 +283,8 @@ func TestAHoldEndsWhenAStrangerHasTheLock(t *testing.T) {
 	})
 }
 
-// Its caller does not wait for the answer, so that nothing but an event tells of it.
+// Its caller does not wait for the answer, so that nothing but an event tells of
+// it.
 func TestALossIsToldThatAReleaseFindsAfterItsContext(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		told := make(chan claim.Loss, 2)
@@ -371,7 +377,8 @@ func acquireLater(t *testing.T, lock *Spec) <-chan *term.Hold {
 	return had
 }
 
-// A writer goes on to read, readers join it, and a writer of this process gets its turn although readers keep coming.
+// A writer goes on to read, readers join it, and a writer of this process gets its
+// turn although readers keep coming.
 func TestReadersLetAWriterThrough(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
 		write, read := c.Write("x"), c.Read("x")
@@ -475,7 +482,8 @@ func TestJointLocksAreTakenAllOrNone(t *testing.T) {
 	})
 }
 
-// A lock that is to stay is nobody's, and who would wait less long is told so at once.
+// A lock that is to stay is nobody's, and who would wait less long is told so at
+// once.
 func TestALockStaysForItsTime(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
 		lock := c.Plain("x")

@@ -83,7 +83,8 @@ func TestAHoldWithABoundEndsAloneWithinAnother(t *testing.T) {
 	})
 }
 
-// Whoever observes a hold is told once how it has ended, also if that has come before.
+// Whoever observes a hold is told once how it has ended, also if that has come
+// before.
 func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		c := lock.Client()
@@ -109,7 +110,8 @@ func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
 	})
 }
 
-// What a user does under a hold ends with it, and a loss that it has not noticed is an error of Do.
+// What a user does under a hold ends with it, and a loss that it has not noticed
+// is an error of Do.
 func TestDoTellsOfALossThatWasNotReturned(t *testing.T) {
 	each(t, func(t *testing.T, lock *Spec, p *puppet.Puppet) {
 		own := errors.New("of the user")
@@ -192,7 +194,8 @@ func TestWhichLocksAreTheSame(t *testing.T) {
 	})
 }
 
-// A reader that waits beside others is sent away when its time is over, and not before.
+// A reader that waits beside others is sent away when its time is over, and not
+// before.
 func TestAReaderWaitsForItsTime(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
 		p.Give("x", puppet.Stranger)
@@ -220,7 +223,8 @@ func TestAReaderWaitsForItsTime(t *testing.T) {
 	})
 }
 
-// A process that reads all the time asks whether others wait, and lets nobody in for as long as they do.
+// A process that reads all the time asks whether others wait, and lets nobody in
+// for as long as they do.
 func TestReadersAskWhetherOthersWait(t *testing.T) {
 	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
 		read := c.Read("x")

@@ -44,7 +44,8 @@ var plainScripts = term.Scripts{
 	Joint:    lua.MultiLockTake,
 }
 
-// queueing is Redisson's RFairLock. What concerns the holder alone is as for a plain lock.
+// queueing is Redisson's RFairLock. What concerns the holder alone is as for a
+// plain lock.
 var queueing = &term.Kind{
 	Scripts: term.Scripts{
 		Take:    lua.FairLockTake,
@@ -111,9 +112,10 @@ func (c *Locks) Plain(key string) Spec {
 	return Spec{locks: c, acquire: (*Locks).Alone, Lock: term.NewLock(c.Env, plain, key, wire.Prefix(wire.LockChannel, key))}
 }
 
-// Numbered returns the reentrant lock that has this name in Redis of which every acquisition has a token. The counter has no
-// TTL, so that it can be read for as long as somebody has the lock. If the server has lost the counter, it goes on with the
-// server's clock, as one with a TTL does.
+// Numbered returns the reentrant lock that has this name in Redis of which every
+// acquisition has a token. The counter has no TTL, so that it can be read for as
+// long as somebody has the lock. If the server has lost the counter, it goes on
+// with the server's clock, as one with a TTL does.
 func (c *Locks) Numbered(key string) Spec {
 	lock := c.Plain(key)
 	lock.Want(term.Wish{Fenced: true}, nil)
@@ -121,8 +123,8 @@ func (c *Locks) Numbered(key string) Spec {
 	return lock
 }
 
-// Fair returns the lock that has this name in Redis and that callers get in the order in which they
-// asked for it.
+// Fair returns the lock that has this name in Redis and that callers get in the
+// order in which they asked for it.
 func (c *Locks) Fair(key string) Spec {
 	lock := c.Plain(key)
 	lock.Kind, lock.Twin = queueing, nameclash.Queues

@@ -28,7 +28,8 @@ func (c *Locks) Revoke(name, owner string) bool {
 	return t != nil && t.Lose(holdctx.Revoked)
 }
 
-// Held returns what this client holds of a lock with an owner id, if it does, as one claim.
+// Held returns what this client holds of a lock with an owner id, if it does, as
+// one claim.
 func (c *Locks) Held(name, owner string) (all claim.Claim, held bool) {
 	if !c.Made(owner) {
 		return all, false
@@ -40,8 +41,8 @@ func (c *Locks) Held(name, owner string) (all claim.Claim, held bool) {
 	return t.Claim()
 }
 
-// Has says whether this client has, or is about to have, an owner id of a lock. If not, the id may be that of a hold of this
-// client that was detached.
+// Has says whether this client has, or is about to have, an owner id of a lock. If
+// not, the id may be that of a hold of this client that was detached.
 func (c *Locks) Has(name, owner string) (has, detached bool) {
 	has = c.Holder(name, owner) != nil
 	return has, !has && c.Made(owner) && c.MayBeDetached(owner)

@@ -23,8 +23,8 @@ func Compare(a, b *Spec) int {
 	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Env.ServerName, b.Env.ServerName), cmp.Compare(a.Entry.Name, b.Entry.Name))
 }
 
-// Same says whether two locks of one client exclude each other, or are two sides of
-// one.
+// Same says whether two locks of one client exclude each other, or are two sides
+// of one.
 func Same(a, b *Spec) bool {
 	return a.Env == b.Env && a.Key == b.Key && a.Excludes(&b.Lock)
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Members of one client and, where slots count, of one slot are taken with one request,
-// all of them or none, if nobody of this process has or wants one of them. Who
-// has to wait for a member does that as for any lock.
+// Members of one client and, where slots count, of one slot are taken with one
+// request, all of them or none, if nobody of this process has or wants one of
+// them. Who has to wait for a member does that as for any lock.
 
-// Joint returns the locks that can be taken together with the first one, and that; nil if there are none.
+// Joint returns the locks that can be taken together with the first one, and that;
+// nil if there are none.
 func Joint(ctx context.Context, order []*Spec) []*Spec {
 	first := order[0]
 	var locks []*Spec
@@ -31,9 +32,9 @@ func Joint(ctx context.Context, order []*Spec) []*Spec {
 	return locks
 }
 
-// Together takes joint locks, if all are free. It returns their holds, or which one is not free,
-// with the error that says so, or an error of the request; or nothing if the locks are to be taken
-// one by one.
+// Together takes joint locks, if all are free. It returns their holds, or which
+// one is not free, with the error that says so, or an error of the request; or
+// nothing if the locks are to be taken one by one.
 func Together(ctx context.Context, locks []*Spec, want *term.Params) (holds []*term.Hold, missing *Spec, err error) {
 	all := make([]*term.Lock, len(locks))
 	for i, lock := range locks {

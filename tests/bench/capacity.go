@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// unitCosts are what the model of very many clients takes for granted: bytes, and microseconds of the server's CPU time.
+// unitCosts are what the model of very many clients takes for granted: bytes, and
+// microseconds of the server's CPU time.
 type unitCosts struct {
 	hold, connection, subscription float64 // bytes
 	renewal                        float64 // of one hold, in a script for a hundred
@@ -19,11 +20,13 @@ type unitCosts struct {
 	answer                         float64 // of one client that is asked what it holds, with all that comes of it
 }
 
-// measuredCosts are rounded from docs/performance.md, whose section Scale shows them beside those of its own run. The checks
-// are those that production.md tells of: 60 µs each second for a client, whose two connections are checked twice.
+// measuredCosts are rounded from docs/performance.md, whose section Scale shows
+// them beside those of its own run. The checks are those that production.md tells
+// of: 60 µs each second for a client, whose two connections are checked twice.
 var measuredCosts = unitCosts{hold: 190, connection: 38_000, subscription: 240, renewal: 2.5, alone: 4.4, check: 15, message: 6, answer: 49}
 
-// A fleet is what the model is asked about. The holds are spread evenly over the clients, and over the primaries.
+// A fleet is what the model is asked about. The holds are spread evenly over the
+// clients, and over the primaries.
 type fleet struct {
 	clients, holds int
 	checked        time.Duration // how often a client library checks each idle connection
@@ -78,8 +81,8 @@ func (l load) largest() string {
 	}
 }
 
-// load is what the busiest of so many primaries has: all clients are connected to each, and one has the lock for which
-// all wait, and the questions.
+// load is what the busiest of so many primaries has: all clients are connected to
+// each, and one has the lock for which all wait, and the questions.
 func (p fleet) load(u unitCosts, primaries int) load {
 	each := func(micros float64, period time.Duration) float64 { return micros / 1e6 / period.Seconds() }
 	clients := float64(p.clients)
@@ -100,8 +103,9 @@ func (p fleet) scripts(primaries int) float64 {
 	return slots * scriptsOfSlot(each/slots) / float64(primaries)
 }
 
-// scriptsOfSlot is how many scripts renew the holds of one slot. There are so many on average, and the names fall where
-// they may (after Poisson). So some slots need one script more than others.
+// scriptsOfSlot is how many scripts renew the holds of one slot. There are so many
+// on average, and the names fall where they may (after Poisson). So some slots
+// need one script more than others.
 func scriptsOfSlot(average float64) (all float64) {
 	spread := 10 + 9*math.Sqrt(average) // beyond is next to nothing
 	for n := max(1, math.Floor(average-spread)); n <= average+spread; n++ {
@@ -111,14 +115,16 @@ func scriptsOfSlot(average float64) (all float64) {
 	return all
 }
 
-// renewals is the time that one primary needs to renew all that it has, once: each hold takes its time, and so does each script.
+// renewals is the time that one primary needs to renew all that it has, once: each
+// hold takes its time, and so does each script.
 func (p fleet) renewals(u unitCosts, primaries int) float64 {
 	script := (u.alone - u.renewal) / (1 - 1.0/inScript)
 	return (u.alone-script)*float64(p.holds)/float64(primaries) + script*p.scripts(primaries)*float64(p.clients)
 }
 
-// primaries is how many it takes until none is busy for more than half of the time. More are of no use if clients cost
-// too much by themselves: then there is one.
+// primaries is how many it takes until none is busy for more than half of the
+// time. More are of no use if clients cost too much by themselves: then there is
+// one.
 func (p fleet) primaries(u unitCosts) int {
 	if p.load(u, math.MaxInt32).sum() >= halfACore {
 		return 1
@@ -126,7 +132,8 @@ func (p fleet) primaries(u unitCosts) int {
 	return 1 + sort.Search(math.MaxInt32, func(n int) bool { return p.load(u, n+1).sum() <= halfACore })
 }
 
-// most is how many holds such clients may have until so many primaries are busy for half of the time.
+// most is how many holds such clients may have until so many primaries are busy
+// for half of the time.
 func (p fleet) most(u unitCosts, primaries int) int {
 	return max(0, sort.Search(math.MaxInt32, func(n int) bool {
 		p.holds = n
@@ -137,7 +144,8 @@ func (p fleet) most(u unitCosts, primaries int) int {
 // A demand is a request of the simulation: the server takes one after the other.
 type demand struct{ at, takes float64 } // seconds
 
-// longestWait simulates half a minute of the busiest primary, and returns how long a request has to wait at most.
+// longestWait simulates half a minute of the busiest primary, and returns how long
+// a request has to wait at most.
 func (p fleet) longestWait(u unitCosts, primaries int) time.Duration {
 	chance := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
 	var all []demand
@@ -167,7 +175,8 @@ func (p fleet) longestWait(u unitCosts, primaries int) time.Duration {
 	return wait(all)
 }
 
-// wait returns how long the one has to wait that waits longest, if each is served in its turn.
+// wait returns how long the one has to wait that waits longest, if each is served
+// in its turn.
 func wait(all []demand) time.Duration {
 	slices.SortFunc(all, func(a, b demand) int {
 		switch {
@@ -222,7 +231,8 @@ func capacityTable(u unitCosts) string {
 // clusterSizes are the primaries of the Clusters that the second table has.
 var clusterSizes = []int{1, 3, 10}
 
-// clusterTable is the second table: what Clusters bear. Their primaries share the holds, and nothing else.
+// clusterTable is the second table: what Clusters bear. Their primaries share the
+// holds, and nothing else.
 func clusterTable(u unitCosts) string {
 	t := table{head: []string{
 		"clients", "primaries", "connections of each primary", "of each client", "busy with checks", "with messages", "with questions", "with renewals",

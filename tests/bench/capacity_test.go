@@ -63,7 +63,8 @@ func TestRequestsWaitForThoseBeforeThem(t *testing.T) {
 	}
 }
 
-// A primary that is to be busy for half of the time at most is not planned to be busier, and one less would be.
+// A primary that is to be busy for half of the time at most is not planned to be
+// busier, and one less would be.
 func TestAsManyPrimariesAsItTakes(t *testing.T) {
 	t.Parallel()
 	for _, p := range fleets {
@@ -83,8 +84,8 @@ func TestAsManyPrimariesAsItTakes(t *testing.T) {
 	}
 }
 
-// A script of a Cluster renews holds of one slot. The model must not have them share scripts as if there were no slots, nor
-// more slots than there are names.
+// A script of a Cluster renews holds of one slot. The model must not have them
+// share scripts as if there were no slots, nor more slots than there are names.
 func TestHoldsOfOneSlotShareScripts(t *testing.T) {
 	t.Parallel()
 	chance := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
@@ -122,7 +123,8 @@ func TestFullScriptsAreSeveral(t *testing.T) {
 	}
 }
 
-// Whoever plans with the table's holds has primaries that are idle for half of their time, and could not have many more.
+// Whoever plans with the table's holds has primaries that are idle for half of
+// their time, and could not have many more.
 func TestAClusterBearsWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	for _, n := range clusterSizes {

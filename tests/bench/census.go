@@ -19,10 +19,11 @@ import (
 const (
 	// refresh is how often somebody asks all clients what they hold and wait for.
 	refresh = 5 * time.Second
-	// censusWindow is for how long the server is looked at, with a question or without one. A
-	// question takes a second and a half.
+	// censusWindow is for how long the server is looked at, with a question or without
+	// one. A question takes a second and a half.
 	censusWindow = refresh / 2
-	// idleTime is about half of that for which nobody asks whether an idle connection lives.
+	// idleTime is about half of that for which nobody asks whether an idle connection
+	// lives.
 	idleTime = time.Hour
 )
 
@@ -33,9 +34,9 @@ type attendant struct {
 }
 
 func newAttendant(addr string) (attendant, error) {
-	// There are a thousand of them on one machine, so their buffers are small. rueidis tries out
-	// each idle connection, with these time-outs twice an hour and not twice a second: in so many
-	// requests the difference that is looked for would be lost.
+	// There are a thousand of them on one machine, so their buffers are small. rueidis
+	// tries out each idle connection, with these time-outs twice an hour and not twice
+	// a second: in so many requests the difference that is looked for would be lost.
 	d, err := redlatchrueidis.New(rueidis.ClientOption{
 		InitAddress: []string{addr}, PipelineMultiplex: -1, RingScaleEachConn: 6, ReadBufferEachConn: 4 << 10, WriteBufferEachConn: 4 << 10,
 		Dialer: net.Dialer{KeepAlive: 3 * idleTime}, ConnWriteTimeout: 3 * idleTime,
@@ -59,9 +60,9 @@ func (a attendant) close() {
 // waitingEach says that each so many-th client waits for the lock of the next one.
 const waitingEach = 10
 
-// attend is the whole of a measuring process that has clients which do nothing: each holds
-// a lock of its own, and some wait for another one. No lock is renewed: renewals come all at
-// once, in some of the windows that are compared.
+// attend is the whole of a measuring process that has clients which do nothing:
+// each holds a lock of its own, and some wait for another one. No lock is renewed:
+// renewals come all at once, in some of the windows that are compared.
 func attend(j job, orders <-chan string) (procResult, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -96,8 +97,9 @@ func attend(j job, orders <-chan string) (procResult, error) {
 	return procResult{Elapsed: after.at - before.at, CPU: after.cpu - before.cpu}, nil
 }
 
-// census measures what the server does when somebody asks all clients, beyond what it does when
-// nobody asks. Windows with a question take turns with windows without one.
+// census measures what the server does when somebody asks all clients, beyond what
+// it does when nobody asks. Windows with a question take turns with windows
+// without one.
 func (b *bench) census(s scenario, i implementation, run int) (measurement, error) {
 	m := measurement{Scenario: s.Name, Implementation: i.name, Run: run}
 	if err := b.server.clear(); err != nil {
@@ -166,7 +168,8 @@ func claimsIn(p admin.Participants) (n int64) {
 	return n
 }
 
-// apart returns what the server counts in one window, at the begin of which f is called.
+// apart returns what the server counts in one window, at the begin of which f is
+// called.
 func (b *bench) apart(f func() error) (counters, error) {
 	end := time.After(censusWindow)
 	before, err := b.server.counters()

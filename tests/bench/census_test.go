@@ -9,7 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// What the census asks about is there, for as long as it is measured: each client holds a lock, and some wait for one.
+// What the census asks about is there, for as long as it is measured: each client
+// holds a lock, and some wait for one.
 func TestAttendantsHoldAndWait(t *testing.T) {
 	t.Parallel()
 	const clients, claims = 2 * waitingEach, 2*waitingEach + 2

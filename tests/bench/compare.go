@@ -139,8 +139,8 @@ func buildLoads(ctx context.Context, root, binary string) error {
 }
 
 // buildBase builds the loads of this tree with the library, and the versions of
-// its dependencies, of another commit. Where the API was another one, it builds the loads
-// that the commit has itself, and says so.
+// its dependencies, of another commit. Where the API was another one, it builds
+// the loads that the commit has itself, and says so.
 func buildBase(ctx context.Context, root, commit, tree, binary string) (own bool, err error) {
 	if _, err := output(ctx, root, "git", "worktree", "add", "--detach", tree, commit); err != nil {
 		return false, err

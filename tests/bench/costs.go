@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// costsEnv carries the costJob of a process that measures what it has, and not how fast it is.
+// costsEnv carries the costJob of a process that measures what it has, and not how
+// fast it is.
 const costsEnv = "REDLATCH_BENCH_COSTS"
 
 // What is counted, each time in a fresh process.
@@ -36,8 +37,8 @@ type costJob struct {
 	Addr   string `json:"addr"`
 }
 
-// An expense is what such a process answers. Bytes, goroutines and timers are for one hold, waiter, reader or
-// connection, as all that does not say otherwise.
+// An expense is what such a process answers. Bytes, goroutines and timers are for
+// one hold, waiter, reader or connection, as all that does not say otherwise.
 type expense struct {
 	Story        string  `json:"story"`
 	Who          string  `json:"who"`
@@ -74,12 +75,14 @@ func (c costing) name() string {
 	return fmt.Sprintf("costs-%s-%d/%s", c.story, c.n, c.who)
 }
 
-// once says whether one run is enough: of what is counted, and of more than a library keeps.
+// once says whether one run is enough: of what is counted, and of more than a
+// library keeps.
 func (c costing) once() bool {
 	return c.timers || c.n == hugeCosts || c.who == redissonPeer.name || c.story == costOfHolds && c.n == manyCosts && c.who != keepers[0].name
 }
 
-// A few are enough to count goroutines and timers; very many say what one more costs.
+// A few are enough to count goroutines and timers; very many say what one more
+// costs.
 const (
 	fewCosts, manyCosts = 1_000, 100_000
 	crowdCosts          = 10_000    // of callers, each of whom needs a goroutine
@@ -112,7 +115,8 @@ func costings() []costing {
 // serverItself is measured with plain connections.
 const serverItself = "server"
 
-// costRuns is how often times and bytes are taken. What is counted is the same each time.
+// costRuns is how often times and bytes are taken. What is counted is the same
+// each time.
 const costRuns = 3
 
 // costsTake is how long all of them take, in a full run.

@@ -54,7 +54,8 @@ type possessions struct {
 	heap, stacks, goroutines, timers, server float64
 }
 
-// zombies is for how long the runtime may remember timers that were stopped: until most were due.
+// zombies is for how long the runtime may remember timers that were stopped: until
+// most were due.
 const zombies = 1500 * time.Millisecond
 
 func (c *costMeter) possessions() (possessions, error) {
@@ -75,7 +76,8 @@ func (c *costMeter) possessions() (possessions, error) {
 	return p, err
 }
 
-// liveTimers counts the timers that the heap has: the heap profile says where each was made.
+// liveTimers counts the timers that the heap has: the heap profile says where each
+// was made.
 func liveTimers() (n int64) {
 	records := make([]runtime.MemProfileRecord, 0)
 	for {
@@ -94,7 +96,8 @@ func liveTimers() (n int64) {
 	return n
 }
 
-// timerMade says whether what was allocated at stack is a timer, and not its channel.
+// timerMade says whether what was allocated at stack is a timer, and not its
+// channel.
 func timerMade(stack []uintptr) bool {
 	frames := runtime.CallersFrames(stack)
 	for {
@@ -108,7 +111,8 @@ func timerMade(stack []uintptr) bool {
 	}
 }
 
-// open opens a client of the keeper, which is afterwards what it will be: connected, for many requests at once.
+// open opens a client of the keeper, which is afterwards what it will be:
+// connected, for many requests at once.
 func (c *costMeter) open() (keeping, error) {
 	k, ok := keeperNamed(c.Who)
 	if !ok {
@@ -156,7 +160,8 @@ func (c *costMeter) readers() error {
 	return c.keep(client, func(int) (kept, error) { return reader.read(context.Background(), "read") })
 }
 
-// keep measures what N holds cost that take has taken, from the first to the end of the last one.
+// keep measures what N holds cost that take has taken, from the first to the end
+// of the last one.
 func (c *costMeter) keep(client keeping, take func(i int) (kept, error)) (err error) {
 	all := make([]kept, c.N)
 	if c.was, err = c.possessions(); err != nil {
@@ -204,7 +209,8 @@ func (c *costMeter) keep(client keeping, take func(i int) (kept, error)) (err er
 	return err
 }
 
-// waitingWindow is long enough for redlatch to ask again for each lock that it waits for.
+// waitingWindow is long enough for redlatch to ask again for each lock that it
+// waits for.
 const waitingWindow = 3 * time.Second
 
 // waiters has N callers wait for locks that somebody else has.
@@ -255,8 +261,8 @@ func (c *costMeter) waiters() error {
 	return nil // the process ends, and with it all that is open; not every library lets its waiters go
 }
 
-// compare says what the process and the server have more than before, for each of N. Each has so many
-// goroutines of its own.
+// compare says what the process and the server have more than before, for each of
+// N. Each has so many goroutines of its own.
 func (c *costMeter) compare(own float64) error {
 	is, err := c.possessions()
 	if err != nil {

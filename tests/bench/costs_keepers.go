@@ -30,13 +30,15 @@ type keeping interface {
 	close() error
 }
 
-// A kept lock is held until end. Of a lock that others may have by now it says that it is lost.
+// A kept lock is held until end. Of a lock that others may have by now it says
+// that it is lost.
 type kept interface {
 	lost() bool
 	end() error
 }
 
-// window is for how long a keeper's renewals are looked at: all that it holds is renewed as often in it.
+// window is for how long a keeper's renewals are looked at: all that it holds is
+// renewed as often in it.
 func (k keeper) window() time.Duration {
 	const least = 6 * time.Second
 	return (least + k.period - 1).Truncate(k.period)
@@ -62,7 +64,8 @@ type redlatchKeeping struct {
 	driver *redlatchrueidis.Driver
 }
 
-// hugeWatchdog is that of a million holds, whose renewals would else take what the machine needs to acquire them.
+// hugeWatchdog is that of a million holds, whose renewals would else take what the
+// machine needs to acquire them.
 const hugeWatchdog = 5 * time.Minute
 
 func openRedlatchKeeping(j costJob) (keeping, error) {

@@ -11,13 +11,16 @@ import (
 )
 
 const (
-	// messages is how many are published: the server's CPU time comes in hundredths of a second.
+	// messages is how many are published: the server's CPU time comes in hundredths of
+	// a second.
 	messages = 100
-	// channelsEach is how many channels one connection listens to, which says what one costs.
+	// channelsEach is how many channels one connection listens to, which says what one
+	// costs.
 	channelsEach = 100_000
 )
 
-// links has N plain connections that listen to one channel, to which messages are published.
+// links has N plain connections that listen to one channel, to which messages are
+// published.
 func (c *costMeter) links() error {
 	ctx := context.Background()
 	if err := c.server.rdb.ConfigSet(ctx, "maxclients", fmt.Sprint(crowdCosts+1000)).Err(); err != nil {
@@ -66,7 +69,8 @@ func (c *costMeter) links() error {
 	return c.subscriptions(ctx)
 }
 
-// subscriptions measures what one channel of a connection costs that has very many.
+// subscriptions measures what one channel of a connection costs that has very
+// many.
 func (c *costMeter) subscriptions(ctx context.Context) error {
 	was, err := c.possessions()
 	if err != nil {
@@ -118,7 +122,8 @@ func listen(conn net.Conn, channel string, heard *atomic.Int64) error {
 		return err
 	}
 	lines := bufio.NewReaderSize(conn, 512)
-	// An array of three: the kind, the channel, and a number or the message. A length is before each text.
+	// An array of three: the kind, the channel, and a number or the message. A length
+	// is before each text.
 	next := func(n int) (err error) {
 		for range n {
 			if _, err = lines.ReadSlice('\n'); err != nil {

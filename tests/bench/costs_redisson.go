@@ -8,7 +8,8 @@ import (
 // redissonRenewedEach is a third of its default watchdog time-out.
 const redissonRenewedEach = 10 * time.Second
 
-// redissonCost measures N holds of a JVM. Times are those of a JVM that has just begun.
+// redissonCost measures N holds of a JVM. Times are those of a JVM that has just
+// begun.
 func (b *bench) redissonCost(got *expense) error {
 	r, err := startRedisson(b.root, job{Addr: b.server.addr})
 	if err != nil {

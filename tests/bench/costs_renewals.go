@@ -17,7 +17,8 @@ const (
 	renewedTogether = 100 // that share a script at most
 )
 
-// renewals measures what the server takes to renew a lock, if N of them share a script. In a Cluster those of one slot do.
+// renewals measures what the server takes to renew a lock, if N of them share a
+// script. In a Cluster those of one slot do.
 func (c *costMeter) renewals() error {
 	ctx := context.Background()
 	if err := c.makeLocks(ctx); err != nil {
@@ -64,7 +65,8 @@ func (c *costMeter) renewals() error {
 	return nil
 }
 
-// allRenewed says whether each script has renewed all of its locks. One that does not renew is quicker.
+// allRenewed says whether each script has renewed all of its locks. One that does
+// not renew is quicker.
 func allRenewed(answers []redis.Cmder) error {
 	for _, answer := range answers {
 		each, err := answer.(*redis.Cmd).Int64Slice()

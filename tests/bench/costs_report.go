@@ -152,7 +152,8 @@ func (r record) timed(who string) (all []expense) {
 	return all
 }
 
-// addTo adds the row of what was measured. A figure that is not a number is unknown.
+// addTo adds the row of what was measured. A figure that is not a number is
+// unknown.
 func (c measured) addTo(t *table, figures ...expenseOf) {
 	cells := []string{c.who, thousands(float64(c.n))}
 	switch {

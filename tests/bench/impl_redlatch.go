@@ -73,7 +73,8 @@ func openOnGoredis(j job, opts ...redlatchgoredis.Option) (locker, error) {
 
 var redlatchGoredisEndless = endless(redlatchGoredis)
 
-// redlatchShared has an option of the adapter, which matters where nobody has to wait.
+// redlatchShared has an option of the adapter, which matters where nobody has to
+// wait.
 var redlatchShared = func() implementation {
 	i := redlatchGoredis
 	i.name += ", shared pipelines"

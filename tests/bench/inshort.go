@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// inShort is the first screen of the page: what a user feels, in words and pictures.
+// inShort is the first screen of the page: what a user feels, in words and
+// pictures.
 func (r record) inShort(b *strings.Builder) {
 	if len(r.Results) == 0 {
 		return
@@ -77,7 +78,8 @@ func ms(d time.Duration) string { return fmt.Sprintf("%g ms", float64(d.Microsec
 // millis prints microseconds as milliseconds.
 func millis(us float64) string { return short(us/1000) + " ms" }
 
-// span says what was measured of some, and of which: "0.97 to 0.98 ms", or one figure if they do not differ.
+// span says what was measured of some, and of which: "0.97 to 0.98 ms", or one
+// figure if they do not differ.
 func (r record) span(scenario string, f metric, who ...implementation) (times string, names []string) {
 	var all []float64
 	for _, i := range who {

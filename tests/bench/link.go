@@ -32,7 +32,8 @@ type link struct {
 	buf  []byte
 }
 
-// A way carries bytes from one descriptor to another; two of them are a connection.
+// A way carries bytes from one descriptor to another; two of them are a
+// connection.
 type way struct {
 	from, to int
 	back     *way // the other direction
@@ -143,8 +144,9 @@ func (l *link) run() {
 	}
 }
 
-// agenda says what to wait for: something to read on the pipe, for the listener and
-// of each way, in this order, room to write, and the time at which something is due.
+// agenda says what to wait for: something to read on the pipe, for the listener
+// and of each way, in this order, room to write, and the time at which something
+// is due.
 func (l *link) agenda(waits []unix.PollFd) (_ []unix.PollFd, next time.Time) {
 	wait := func(fd int, events int16) {
 		waits = append(waits, unix.PollFd{Fd: int32(fd), Events: events}) //nolint:gosec // descriptors are small

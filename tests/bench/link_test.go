@@ -55,7 +55,8 @@ func TestWhatIsSentTogetherIsDelayedTogether(t *testing.T) {
 	}
 }
 
-// linkTo returns a link to a server that does this with each connection. Both end with the test.
+// linkTo returns a link to a server that does this with each connection. Both end
+// with the test.
 func linkTo(t *testing.T, delay time.Duration, serve func(net.Conn)) *link {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")

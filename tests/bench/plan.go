@@ -8,7 +8,8 @@ import (
 // mostTime is how long a run may take, with everybody who can take part.
 const mostTime = 30 * time.Minute
 
-// What a measurement takes beside its warm-up and its length, as measured on two cores.
+// What a measurement takes beside its warm-up and its length, as measured on two
+// cores.
 const (
 	startTime   = 75 * time.Millisecond  // a process of ours, its start and its end
 	jvmTime     = 2 * time.Second        // a process of Redisson's
@@ -24,7 +25,8 @@ type plan struct {
 	takes        time.Duration
 }
 
-// planOf sums up what a run does, if wanted says which implementation is measured in which scenario.
+// planOf sums up what a run does, if wanted says which implementation is measured
+// in which scenario.
 func planOf(d durations, runs int, wanted func(scenario, implementation) bool) (p plan) {
 	for _, s := range scenarios {
 		for _, i := range implementations {

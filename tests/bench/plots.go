@@ -67,7 +67,8 @@ func (r record) draw(page string) error {
 	return nil
 }
 
-// A line is one implementation's rate at each width; NaN where it was not measured.
+// A line is one implementation's rate at each width; NaN where it was not
+// measured.
 type line struct {
 	name   string
 	values []float64
@@ -116,7 +117,8 @@ type bar struct {
 	ms   float64
 }
 
-// betweenProcesses are the rows of the hand-off between processes: who takes part, with which lock.
+// betweenProcesses are the rows of the hand-off between processes: who takes part,
+// with which lock.
 var betweenProcesses = []struct {
 	name     string
 	who      implementation
@@ -153,14 +155,16 @@ func (r record) handOffBars() []group {
 	return all
 }
 
-// The looks of all pictures. Each has its own ground, so that it can be read wherever it stands.
+// The looks of all pictures. Each has its own ground, so that it can be read
+// wherever it stands.
 const svgStyle = `<style>
 .ground{fill:#fff}.text{fill:#1f2328;font:13px sans-serif}.title{font-weight:bold;font-size:14px}.grid{stroke:#d1d9e0}
 @media (prefers-color-scheme:dark){.ground{fill:#0d1117}.text{fill:#f0f6fc}.grid{stroke:#3d444d}}
 </style>
 `
 
-// A look is how a line is drawn. Hues can be told apart on both grounds, and so can dashes without them.
+// A look is how a line is drawn. Hues can be told apart on both grounds, and so
+// can dashes without them.
 type look struct{ hue, dashes string }
 
 // Who is the same in two pictures looks the same.
@@ -225,7 +229,8 @@ func linesSVG(title string, lines []line) string {
 	return b.String()
 }
 
-// rounded returns the next of 1, 2, 5, 10, 20, 50, ... in the direction, or v itself if it is one of them.
+// rounded returns the next of 1, 2, 5, 10, 20, 50, ... in the direction, or v
+// itself if it is one of them.
 func rounded(v float64, direction int) float64 {
 	step := math.Floor(math.Log10(v)+1e-9) - 1
 	for {
@@ -245,7 +250,8 @@ func rounded(v float64, direction int) float64 {
 	}
 }
 
-// barsSVG draws times. A bar that would leave no room for the others ends early, and its figure says how long it is.
+// barsSVG draws times. A bar that would leave no room for the others ends early,
+// and its figure says how long it is.
 func barsSVG(title string, groups []group) string {
 	const width, left, right, step = 820, 280, 90, 24
 	height := 40

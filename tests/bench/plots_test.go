@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// A picture stands in a page of others, so it must be well-formed, run nothing and load nothing.
+// A picture stands in a page of others, so it must be well-formed, run nothing and
+// load nothing.
 func TestThePicturesAreTextAndRunNothing(t *testing.T) {
 	t.Parallel()
 	r := record{Results: sample(20)}

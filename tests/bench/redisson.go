@@ -81,7 +81,8 @@ func (r *redisson) send(request map[string]any) (int, error) {
 	return r.lastID, nil
 }
 
-// redissonAnswer is what the peer answers to loops, and to hoard and drop; other answers are less.
+// redissonAnswer is what the peer answers to loops, and to hoard and drop; other
+// answers are less.
 type redissonAnswer struct {
 	ID        int     `json:"id"`
 	Err       string  `json:"err"`

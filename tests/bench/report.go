@@ -170,7 +170,8 @@ var byClient = []struct {
 	{"valkey-go", redlatchValkeygo, floorValkeygo},
 }
 
-// zones has a table for each client library that is measured there, a line for each number of goroutines.
+// zones has a table for each client library that is measured there, a line for
+// each number of goroutines.
 func (r record) zones(b *strings.Builder) {
 	for _, c := range byClient {
 		t := table{head: []string{
@@ -212,7 +213,8 @@ func (r record) proxy(b *strings.Builder) {
 	}
 }
 
-// widths has a table for each client library, a line for each number of goroutines.
+// widths has a table for each client library, a line for each number of
+// goroutines.
 func (r record) widths(b *strings.Builder) {
 	for _, c := range byClient {
 		t := table{head: []string{

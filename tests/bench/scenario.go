@@ -39,7 +39,8 @@ const (
 	attendance    lockType = "attendance" // each goroutine is a client; somebody asks them all
 )
 
-// fairHandOff is the scenario of the hand-off of a fair lock from process to process.
+// fairHandOff is the scenario of the hand-off of a fair lock from process to
+// process.
 const fairHandOff = "fair-4x1-1ms"
 
 // The scenarios of few and of many that wait for a fair lock.
@@ -54,7 +55,8 @@ const (
 	crowdWaits  = "waiters-100x100-held"
 )
 
-// censusOf1000 is the scenario of very many clients that are asked what they hold and wait for.
+// censusOf1000 is the scenario of very many clients that are asked what they hold
+// and wait for.
 const censusOf1000 = "census-1000"
 
 // far and farFair are the names of the scenarios of the hand-off of a plain and of
@@ -62,13 +64,15 @@ const censusOf1000 = "census-1000"
 func far(delay time.Duration) string     { return "far-4x1-1ms-" + delay.String() }
 func farFair(delay time.Duration) string { return fairHandOff + "-" + delay.String() }
 
-// confirmed is the name of such a scenario where a replica confirms each acquisition.
+// confirmed is the name of such a scenario where a replica confirms each
+// acquisition.
 func confirmed(name string) string { return name + "-replica" }
 
 // distances are what round trips take longer, between machines and between zones.
 var distances = []time.Duration{500 * time.Microsecond, 2 * time.Millisecond}
 
-// withinZone is what a round trip within a zone takes longer than one over loopback.
+// withinZone is what a round trip within a zone takes longer than one over
+// loopback.
 const withinZone = 300 * time.Microsecond
 
 // The scenarios of what is not a lock.
@@ -78,7 +82,8 @@ const (
 )
 
 // How many goroutines the uncontended scenarios have. At fewWidths all take part
-// and have a row of their own; the tables of all widths compare redlatch with its floors.
+// and have a row of their own; the tables of all widths compare redlatch with its
+// floors.
 var (
 	allWidths = []int{1, 2, 4, 8, 16, 32, 64, 128, 512}
 	fewWidths = []int{1, 64, 512}
@@ -200,7 +205,8 @@ func makeScenarios() []scenario {
 // uncontended is the name of the scenario with so many goroutines.
 func uncontended(goroutines int) string { return fmt.Sprintf("uncontended-%d", goroutines) }
 
-// zone is the name of the scenario with so many goroutines at the distance of a zone.
+// zone is the name of the scenario with so many goroutines at the distance of a
+// zone.
 func zone(goroutines int) string { return fmt.Sprintf("zone-%d", goroutines) }
 
 // proxied is the same with the way through the proxy alone.

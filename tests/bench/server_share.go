@@ -12,7 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A shareFigure is what one measurement of the server's share has found, for each pair or each hand-off.
+// A shareFigure is what one measurement of the server's share has found, for each
+// pair or each hand-off.
 type shareFigure struct {
 	Server   string  `json:"server"`
 	Work     string  `json:"work"`
@@ -43,7 +44,8 @@ func newShareMeter(addr, dir string) *shareMeter {
 
 func (s *shareMeter) close() { _ = s.rdb.Close() }
 
-// share measures the server's share on the server of this run, and on the other one if it is here.
+// share measures the server's share on the server of this run, and on the other
+// one if it is here.
 func (b *bench) share(ctx context.Context, o options) ([]shareFigure, error) {
 	all, err := b.serverShare(ctx, o, o.server+"-server")
 	if err != nil {

@@ -36,8 +36,9 @@ among a command's arguments 0.25, because the server prints it. Those that cost 
   Redisson keeps beside them can go astray.
 `
 
-// verdicts are those of the results, and of the server's share. How many microseconds a script takes is the machine's: so its CPU has
-// a bound beside another one.
+// verdicts are those of the results, and of the server's share. How many
+// microseconds a script takes is the machine's: so its CPU has a bound beside
+// another one.
 func (r record) verdicts() []verdict {
 	rows := func(work, who string, handOff bool) shareRow {
 		if len(r.Share) == 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// shareLimits are how many commands the server runs for a pair and for a hand-off of ours at most, the scripts included.
+// shareLimits are how many commands the server runs for a pair and for a hand-off
+// of ours at most, the scripts included.
 var shareLimits = map[string]struct{ pair, handOff float64 }{
 	"plain":                         {7, 12},
 	"plain with a fencing token":    {8, 13},
@@ -24,7 +25,8 @@ var shareLimits = map[string]struct{ pair, handOff float64 }{
 	"barrier of two: both arrive":   {25, 0},
 }
 
-// What a command costs the server is paid by all its users. Counts need no quiet machine.
+// What a command costs the server is paid by all its users. Counts need no quiet
+// machine.
 func TestNoPairAndNoHandOffNeedsMoreCommands(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t, testserver.Redis)

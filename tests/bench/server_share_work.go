@@ -18,7 +18,8 @@ const (
 	setNX         = "SET NX"
 )
 
-// A shareWork is what one type of lock or synchronizer has the server do, in one library.
+// A shareWork is what one type of lock or synchronizer has the server do, in one
+// library.
 type shareWork struct {
 	name, who string
 	setUp     []shareCommand
@@ -28,7 +29,8 @@ type shareWork struct {
 	channels  []string                   // to which a waiter listens meanwhile
 }
 
-// A shareCommand is what a client sends, and what it is answered; an empty answer is any.
+// A shareCommand is what a client sends, and what it is answered; an empty answer
+// is any.
 type shareCommand struct {
 	script string // "": a plain command
 	keys   []string
@@ -40,7 +42,8 @@ func run1(script string, keys []string, want string, args ...string) shareComman
 	return shareCommand{script, keys, args, want}
 }
 
-// source returns the text of a script of ours, in dir, or of Redisson's, or of compare-and-delete.
+// source returns the text of a script of ours, in dir, or of Redisson's, or of
+// compare-and-delete.
 func source(dir, name string) string {
 	if text, ok := redissonlua.Scripts[name]; ok {
 		return text
@@ -63,7 +66,8 @@ func shareOwner(n int) string { return fmt.Sprintf("%s:%d", shareClient, n%share
 func shareNonce(n int) string { return strconv.Itoa(1<<51 + 1 + n%shareOwners) }
 func shareClock() string      { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
-// shareWorks are in the order of the table. Each type is used as the library uses it.
+// shareWorks are in the order of the table. Each type is used as the library uses
+// it.
 func shareWorks() []shareWork {
 	name := "bench"
 	channel, rwChannel := wire.Prefix(wire.LockChannel, name), wire.Prefix(wire.RWChannel, name)
@@ -175,7 +179,8 @@ func wanting(c shareCommand, want string) shareCommand {
 	return c
 }
 
-// byTurns is a lock for which waiters listen: who comes is refused, hears of the release, and takes it.
+// byTurns is a lock for which waiters listen: who comes is refused, hears of the
+// release, and takes it.
 func byTurns(name, who string, channels []string, take, unlock func(n int) shareCommand) shareWork {
 	return shareWork{
 		name: name, who: who, channels: channels,

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A virtual machine gets its processors from a host, which may give them to another for
-// a while: it steals their time. A measurement during which that happens says nothing.
+// A virtual machine gets its processors from a host, which may give them to
+// another for a while: it steals their time. A measurement during which that
+// happens says nothing.
 
 const (
 	// mostStolen is the part of the CPU time that may be stolen from a measurement.
@@ -23,7 +24,8 @@ const (
 // machineTime is CPU time of the machine since it started, in any unit.
 type machineTime struct{ all, stolen float64 }
 
-// readMachineTime reads it from the text of /proc/stat; where there is none, nothing is stolen.
+// readMachineTime reads it from the text of /proc/stat; where there is none,
+// nothing is stolen.
 func readMachineTime(stat string) (t machineTime) {
 	line, _, _ := strings.Cut(stat, "\n")
 	words := strings.Fields(line)
@@ -56,9 +58,9 @@ func (t machineTime) stolenSince(was machineTime) float64 {
 	return (t.stolen - was.stolen) / (t.all - was.all)
 }
 
-// steady measures, and does so again while too much is stolen and there is time to spare.
-// It returns the measurement from which least was stolen. What an implementation does
-// wrong is not measured away.
+// steady measures, and does so again while too much is stolen and there is time to
+// spare. It returns the measurement from which least was stolen. What an
+// implementation does wrong is not measured away.
 func (b *bench) steady(measure func() (measurement, error)) (best measurement, err error) {
 	for try := 1; ; try++ {
 		began := time.Now()

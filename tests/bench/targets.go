@@ -105,8 +105,8 @@ func makeTargets() []target {
 		noOverlaps())
 }
 
-// widthTargets are about uncontended pairs, from one goroutine to very many: at the
-// distance that users have, and over loopback, where processors decide.
+// widthTargets are about uncontended pairs, from one goroutine to very many: at
+// the distance that users have, and over loopback, where processors decide.
 func widthTargets() []target {
 	var all []target
 	for _, c := range []struct {
@@ -183,7 +183,8 @@ func (b bound) excess(value float64) float64 {
 	return b.value - value
 }
 
-// judge says whether the interval of values keeps the bound, is beyond it, or spans it.
+// judge says whether the interval of values keeps the bound, is beyond it, or
+// spans it.
 func (b bound) judge(values []float64) string {
 	s := summarize(values)
 	low, high := b.excess(s.Lo), b.excess(s.Hi)
@@ -227,7 +228,8 @@ func worstOf(variants []variant, b bound, claim string) target {
 	}}
 }
 
-// atEachWidth has us compared with base for each number of goroutines, in the scenario of that.
+// atEachWidth has us compared with base for each number of goroutines, in the
+// scenario of that.
 func atEachWidth(scenario func(goroutines int) string, widths []int, us, base implementation, compare comparing, b bound, claim string) target {
 	var variants []variant
 	for _, n := range widths {
@@ -237,7 +239,8 @@ func atEachWidth(scenario func(goroutines int) string, widths []int, us, base im
 	return worstOf(variants, b, claim)
 }
 
-// bestPeerAtEachWidth compares rates with those of the peer that is the quickest there.
+// bestPeerAtEachWidth compares rates with those of the peer that is the quickest
+// there.
 func bestPeerAtEachWidth(scenario func(goroutines int) string, widths []int, us implementation, among func(implementation) bool, b bound, claim string) target {
 	var variants []variant
 	for _, n := range widths {
@@ -316,7 +319,8 @@ func atMost(a, b row, compare comparing, most float64, claim string) target {
 }
 
 func timesBestPeer(s, us string, bound float64, title string) target {
-	// The others are far away, so that a third of the runs shows who is the best and how far.
+	// The others are far away, so that a third of the runs shows who is the best and
+	// how far.
 	return target{[]row{{s, us}}, func(r results) verdict {
 		best := r.bestPeer(s)
 		if best == "" {

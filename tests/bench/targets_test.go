@@ -54,8 +54,9 @@ func TestTargets(t *testing.T) {
 		t.Errorf("20 times as fast: %v", got)
 	}
 	slow := verdictsOf(sample(0.5))
-	// Of each client at the distance of a zone the floor and the best peer; over loopback the floor twice and redislock;
-	// three peers, the best peer three times, and Redisson's readers twice, semaphore and latch.
+	// Of each client at the distance of a zone the floor and the best peer; over
+	// loopback the floor twice and redislock; three peers, the best peer three times,
+	// and Redisson's readers twice, semaphore and latch.
 	if slow[missed] != 17 {
 		t.Errorf("half as fast: %v", slow)
 	}
@@ -135,7 +136,8 @@ func TestTheWorstWidthDecides(t *testing.T) {
 	}
 }
 
-// A median on the right side of a target says nothing if as many runs are on the other.
+// A median on the right side of a target says nothing if as many runs are on the
+// other.
 func TestATargetThatTheRunsSpanIsNotDecided(t *testing.T) {
 	t.Parallel()
 	least, most := bound{value: 1}, bound{value: 1, most: true, slack: 0.5}

@@ -130,7 +130,8 @@ func TestNoMessageHasATime(t *testing.T) {
 	})
 }
 
-// An operator needs the lock that has been stuck for an hour, and not the one that was taken just now.
+// An operator needs the lock that has been stuck for an hour, and not the one that
+// was taken just now.
 func TestALongAnswerIsCutAtItsEnd(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		const holds = 20_000
@@ -182,7 +183,8 @@ func TestWaitersOfRedlatchAreNotOthers(t *testing.T) {
 	})
 }
 
-// A client that had to wait for a lock goes on listening while it holds it. It was counted as a waiter that says nothing.
+// A client that had to wait for a lock goes on listening while it holds it. It was
+// counted as a waiter that says nothing.
 func TestAHolderThatHadToWaitIsNoWaiter(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -16,7 +16,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// curious returns a client, and how often it has asked who another client is. An answer to that takes as long as is said.
+// curious returns a client, and how often it has asked who another client is. An
+// answer to that takes as long as is said.
 func curious(w *locktest.World, takes time.Duration) (c *redlatch.Client, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
 	c = w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
@@ -39,7 +40,8 @@ func refusal(ctx context.Context, t *testing.T, l *redlatch.Lock, wait time.Dura
 	return busy
 }
 
-// A caller that waits learns who has the lock, with one request. One that only tries sends none, and says what others have learnt.
+// A caller that waits learns who has the lock, with one request. One that only
+// tries sends none, and says what others have learnt.
 func TestABusyErrorSaysWhoHasTheLock(t *testing.T) {
 	for kind, of := range locktest.TypesOfLock {
 		t.Run(kind, func(t *testing.T) {
@@ -86,7 +88,8 @@ func TestABusyErrorSaysWhoHasTheLock(t *testing.T) {
 	}
 }
 
-// A holder that has no note yet is asked about again, whoever has been told meanwhile that it is not known.
+// A holder that has no note yet is asked about again, whoever has been told
+// meanwhile that it is not known.
 func TestAWaitThatGivesUpHasLookedAfterItsLastRefusal(t *testing.T) {
 	for _, kind := range []string{"lock", "fair"} {
 		of := locktest.TypesOfLock[kind]
@@ -108,7 +111,8 @@ func TestAWaitThatGivesUpHasLookedAfterItsLastRefusal(t *testing.T) {
 	}
 }
 
-// A holder may never write a note, or the user may not read it. A caller that waits for long asks about it ever less often.
+// A holder may never write a note, or the user may not read it. A caller that
+// waits for long asks about it ever less often.
 func TestALongWaitForAHolderWithoutANoteAsksSeldom(t *testing.T) {
 	denied := driver.ServerError("NOPERM No permissions to access a key", nil)
 	for _, kind := range []string{"lock", "fair"} {
@@ -152,7 +156,8 @@ func TestALongWaitForAHolderWithoutANoteAsksSeldom(t *testing.T) {
 	}
 }
 
-// A client that the server gave no answer at first writes its note half a minute later. A caller that still waits learns of it.
+// A client that the server gave no answer at first writes its note half a minute
+// later. A caller that still waits learns of it.
 func TestANoteThatComesLateIsFound(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		tries := 0
@@ -176,7 +181,8 @@ func TestANoteThatComesLateIsFound(t *testing.T) {
 	})
 }
 
-// A context that ends ends the wait at once, and so does the end of the wait, whatever becomes of the question.
+// A context that ends ends the wait at once, and so does the end of the wait,
+// whatever becomes of the question.
 func TestNoAnswerWaitsForANameOfTheHolder(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, asked := curious(w, time.Hour)
@@ -201,7 +207,8 @@ func TestNoAnswerWaitsForANameOfTheHolder(t *testing.T) {
 	})
 }
 
-// Callers that give up by the hundred share what one of them has asked, also if there is nothing to learn.
+// Callers that give up by the hundred share what one of them has asked, also if
+// there is nothing to learn.
 func TestAHundredThatGiveUpTogetherHaveAskedOnce(t *testing.T) {
 	for _, kind := range []string{"lock", "fair", "read", "write"} {
 		of := locktest.TypesOfLock[kind]
@@ -270,7 +277,8 @@ func TestTwoHoldersAreAskedAboutAtOnce(t *testing.T) {
 	})
 }
 
-// Several locks as one are waited for, too: also where each is on a server of its own, whose clients only try.
+// Several locks as one are waited for, too: also where each is on a server of its
+// own, whose clients only try.
 func TestABusyErrorOfSeveralLocksSaysWhoHasOne(t *testing.T) {
 	for _, kind := range []string{"multi", "red"} {
 		t.Run(kind, func(t *testing.T) {
@@ -305,7 +313,8 @@ func TestABusyErrorOfSeveralLocksSaysWhoHasOne(t *testing.T) {
 	}
 }
 
-// The same on real servers: each client asks once, for all its callers that wait, and one whose callers only try asks nothing.
+// The same on real servers: each client asks once, for all its callers that wait,
+// and one whose callers only try asks nothing.
 func TestOnRealServersAWaitNamesTheHolder(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		place := drivers.Single(s.Addr())

@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Two clients wait for each other: whoever asks twice is told, with who it is and where.
+// Two clients wait for each other: whoever asks twice is told, with who it is and
+// where.
 func TestAPossibleDeadlockIsToldToWhoeverAsks(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		ctx, cancel := context.WithCancel(bg)

@@ -128,7 +128,8 @@ func TestAThousandAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// What a refresh of a tool costs the server: one request of each client, and a few of the tool.
+// What a refresh of a tool costs the server: one request of each client, and a few
+// of the tool.
 func TestARefreshCostsOneRequestOfEachClient(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		const clients, names = 100, 10
@@ -166,7 +167,8 @@ func TestARefreshCostsOneRequestOfEachClient(t *testing.T) {
 			for _, n := range sent {
 				all += n
 			}
-			// An answer of each; the question; of each name what is stored, and a barrier of the name; who waits.
+			// An answer of each; the question; of each name what is stored, and a barrier of
+			// the name; who waits.
 			if want := clients + 1 + 1 + 2*names + 1; all > want || sent["client.tell"] != clients+1 || sent["client.ask"] != 1 {
 				t.Errorf("round %d: %d requests, want %d: %v", round, all, want, sent)
 			}

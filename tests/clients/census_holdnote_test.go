@@ -21,8 +21,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Whoever waited in vain had to ask an operator what the holder was doing. A caller that does not wait asks nothing, nor
-// does one that spins.
+// Whoever waited in vain had to ask an operator what the holder was doing. A
+// caller that does not wait asks nothing, nor does one that spins.
 func TestAWaitThatEndsInVainHearsWhatTheHoldIsFor(t *testing.T) {
 	for kind, of := range locktest.TypesOfLock {
 		t.Run(kind, func(t *testing.T) {
@@ -114,7 +114,8 @@ func TestACrowdThatGivesUpAsksTheHolderOnce(t *testing.T) {
 	}
 }
 
-// A wait without an end needs no answer, and neither does a lock that passes from one to the next all the time.
+// A wait without an end needs no answer, and neither does a lock that passes from
+// one to the next all the time.
 func TestNobodyIsAskedForAWaitThatSucceeds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var asked locktest.Counter
@@ -248,7 +249,8 @@ func TestAUserThatMayNotAskHearsNothingAndIsQuiet(t *testing.T) {
 	})
 }
 
-// Anybody who may use locks may answer. What he says is printed, and he cannot answer for what nobody has asked.
+// Anybody who may use locks may answer. What he says is printed, and he cannot
+// answer for what nobody has asked.
 func TestAnAnswerThatLiesHarmsNobody(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		owner := wire.NewClientID() + ":7"
@@ -427,8 +429,9 @@ func TestAHolderAnswersSoManyQuestionsASecond(t *testing.T) {
 	})
 }
 
-// A lock that passes within a process keeps its owner id. So its next holder had the note of one that was long over, and
-// seemed to have the lock for as long as both.
+// A lock that passes within a process keeps its owner id. So its next holder had
+// the note of one that was long over, and seemed to have the lock for as long as
+// both.
 func TestTheNoteOfAHoldThatHasPassedOnIsForgotten(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -481,7 +484,8 @@ func TestANoteOfWhatIsDetachedIsRefused(t *testing.T) {
 	})
 }
 
-// A member that a RedLock gets late had what it was acquired with as its note for ever.
+// A member that a RedLock gets late had what it was acquired with as its note for
+// ever.
 func TestALateMemberOfARedLockHasTheLatestNote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var locks []*redlatch.Lock

@@ -16,7 +16,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A request that is on its way alone costs the server several times as much, and the asker a round trip.
+// A request that is on its way alone costs the server several times as much, and
+// the asker a round trip.
 func TestNamesAreLookedUpAFewAtATime(t *testing.T) {
 	const names, most = 300, 32
 	locktest.InFakeTime(t, func(w *locktest.World) {

@@ -12,7 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Who asks what happened to a lock is told by the client that has lost it, and nobody takes that for a hold.
+// Who asks what happened to a lock is told by the client that has lost it, and
+// nobody takes that for a hold.
 func TestLossesAreTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, asker := w.Client(redlatch.Config{Identity: billing, CallSites: true}), w.Client(redlatch.Config{})
@@ -48,8 +49,8 @@ func TestLossesAreTold(t *testing.T) {
 	})
 }
 
-// Whoever reads inside of what it writes was told of as a second writer, and so were all readers of its process that
-// came when it only read any more.
+// Whoever reads inside of what it writes was told of as a second writer, and so
+// were all readers of its process that came when it only read any more.
 func TestWhoReadsInsideOfAWriteIsToldOfAsAReader(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var lost []observe.LostEvent
@@ -90,8 +91,9 @@ func TestWhoReadsInsideOfAWriteIsToldOfAsAReader(t *testing.T) {
 	})
 }
 
-// Who reads inside of what he writes, and stops too late, was counted twice among those who had stopped: then the
-// client said that it had entered less than no times, which nobody believes, and neither hold nor loss was seen.
+// Who reads inside of what he writes, and stops too late, was counted twice among
+// those who had stopped: then the client said that it had entered less than no
+// times, which nobody believes, and neither hold nor loss was seen.
 func TestAWriterIsToldOfWhateverReadsInside(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, asker := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

@@ -56,14 +56,16 @@ func join(tb testing.TB, d driver.Redis, name string, claims func(m *member) []c
 	return m
 }
 
-// A crowd listens by one connection and answers as the test says: a thousand clients for the price of one.
+// A crowd listens by one connection and answers as the test says: a thousand
+// clients for the price of one.
 type crowd struct {
 	w    *locktest.World
 	mu   sync.Mutex
 	said []string // answers that it has heard
 }
 
-// crowdOf starts one. answer returns what it sends to a question; nil sends nothing.
+// crowdOf starts one. answer returns what it sends to a question; nil sends
+// nothing.
 func crowdOf(w *locktest.World, answer func(question string) []string) *crowd {
 	c := &crowd{w: w}
 	w.Listen(func(channel, text string) {

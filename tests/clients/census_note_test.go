@@ -55,7 +55,8 @@ func TestAClientIsNotedSoonAfterTheFirstAcquisition(t *testing.T) {
 	})
 }
 
-// What is left in Redis of a closed client has a name for as long as somebody may ask.
+// What is left in Redis of a closed client has a name for as long as somebody may
+// ask.
 func TestAClientThatIsClosedWithAHoldStaysKnown(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{Identity: billing})
@@ -74,8 +75,9 @@ func TestAClientThatIsClosedWithAHoldStaysKnown(t *testing.T) {
 	})
 }
 
-// Who has never tried to acquire anything writes nothing, and hears no channel by which others could ask it to let
-// go: it needs no right to either. It answers who asks for participants, and may ask itself.
+// Who has never tried to acquire anything writes nothing, and hears no channel by
+// which others could ask it to let go: it needs no right to either. It answers who
+// asks for participants, and may ask itself.
 func TestAClientThatOnlyLooksWritesNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		holder := w.Client(redlatch.Config{Identity: billing})
@@ -108,8 +110,8 @@ func TestAClientThatOnlyLooksWritesNothing(t *testing.T) {
 	})
 }
 
-// Whoever may be found in Redis can be asked, from the first acquisition of whatever type on; and who only releases by
-// force hears the answer.
+// Whoever may be found in Redis can be asked, from the first acquisition of
+// whatever type on; and who only releases by force hears the answer.
 func TestAClientIsThereFromItsFirstOwnerIDOn(t *testing.T) {
 	for name, first := range map[string]func(ctx context.Context, c *redlatch.Client) error{
 		"a lock": func(ctx context.Context, c *redlatch.Client) error { _, err := c.Lock("free").Acquire(ctx); return err },
@@ -165,8 +167,8 @@ func TestAClientIsThereFromItsFirstOwnerIDOn(t *testing.T) {
 	}
 }
 
-// Nobody is kept by it: a server that is down costs a note, and the next one comes soon. One that refuses it is
-// not asked again so soon.
+// Nobody is kept by it: a server that is down costs a note, and the next one comes
+// soon. One that refuses it is not asked again so soon.
 func TestANoteThatFailsIsWrittenTheNextTime(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var fails, refuses atomic.Bool
@@ -238,7 +240,8 @@ func TestAForgedNoteIsShownAsText(t *testing.T) {
 	})
 }
 
-// Who the holders are is said on the side: nobody waits for it when the server has not answered once.
+// Who the holders are is said on the side: nobody waits for it when the server has
+// not answered once.
 func TestInfoDoesNotWaitLongForNames(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var reads, pause atomic.Int64

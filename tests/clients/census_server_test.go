@@ -17,7 +17,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// everybody returns a client by each adapter, and waits until each hears all, with nobody silent.
+// everybody returns a client by each adapter, and waits until each hears all, with
+// nobody silent.
 func everybody(t *testing.T, p drivers.Place) (all []*redlatch.Client) {
 	t.Helper()
 	for _, adapter := range drivers.Adapters {
@@ -73,8 +74,8 @@ func TestOnRealServersNoiseHidesNobody(t *testing.T) {
 	})
 }
 
-// makeNoise sends answers without an end, and a few questions a second: with more of them somebody would flood, who may
-// silence others for that second.
+// makeNoise sends answers without an end, and a few questions a second: with more
+// of them somebody would flood, who may silence others for that second.
 func makeNoise(ctx context.Context, raw *redis.Client) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		texts := map[string][]string{wire.Answers: {
@@ -98,7 +99,8 @@ func makeNoise(ctx context.Context, raw *redis.Client) error {
 	return nil
 }
 
-// The channels are classic, so that all hear one another wherever they have subscribed; who listens is counted at each node.
+// The channels are classic, so that all hear one another wherever they have
+// subscribed; who listens is counted at each node.
 func TestInAClusterAllAreHeard(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -134,7 +136,8 @@ func TestInAClusterAllAreHeard(t *testing.T) {
 	}
 }
 
-// A user without a right learns at once which one that is, not after a time-out that looks like an outage.
+// A user without a right learns at once which one that is, not after a time-out
+// that looks like an outage.
 func TestAUserThatMayNotUseAChannelIsTold(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()

@@ -96,7 +96,8 @@ func TestAQuestionThatIsNotTakenIsUnavailable(t *testing.T) {
 	})
 }
 
-// Between a count of those who listen and the question, somebody may come or go. The question itself is counted.
+// Between a count of those who listen and the question, somebody may come or go.
+// The question itself is counted.
 func TestWhoComesOrGoesJustBeforeTheQuestionIsCounted(t *testing.T) {
 	for name, x := range map[string]struct {
 		cluster bool

@@ -173,8 +173,8 @@ func TestNewRefusesWhatDoesNotFitTogether(t *testing.T) {
 	_ = c.Close()
 }
 
-// A user without the right to PEXPIRE left locks without a TTL, for ever: the server
-// refuses a script in the middle, and keeps what it has done until then.
+// A user without the right to PEXPIRE left locks without a TTL, for ever: the
+// server refuses a script in the middle, and keeps what it has done until then.
 func TestATakeThatIsRefusedHalfWayLeavesNothing(t *testing.T) {
 	locktest.Long(t)
 	for _, kind := range testserver.Kinds() {

@@ -24,8 +24,8 @@ func fill(s *testserver.Server, key string, n int) {
 	s.MustDo("EVAL", `for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], '285475da-9152-4c83-822a-67ee2f116a79:' .. i, 1) end`, "1", key, strconv.Itoa(n))
 }
 
-// A hash that is no lock, or says what no lock can, is an error that names the key, and
-// costs the server next to nothing.
+// A hash that is no lock, or says what no lock can, is an error that names the
+// key, and costs the server next to nothing.
 func TestNoScriptGoesThroughMoreThanALockHas(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		c := locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Whatever the user has called, events name the user's line: not one of this library,
-// and none above it.
+// Whatever the user has called, events name the user's line: not one of this
+// library, and none above it.
 func TestEventsNameTheLineThatAcquired(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var sites []string

@@ -86,8 +86,8 @@ var endlessStories = map[string]endlessStory{
 	}},
 }
 
-// Whoever waits for what never comes polls every two seconds, or every 0.8 s if it is
-// the first in a queue, and not as fast as it can.
+// Whoever waits for what never comes polls every two seconds, or every 0.8 s if it
+// is the first in a queue, and not as fast as it can.
 func TestAStoredNumberMakesNobodyPollWithoutPause(t *testing.T) {
 	for what, story := range endlessStories {
 		for _, number := range endlessEmbedded {
@@ -172,8 +172,8 @@ func TestAStoredNumberMakesNobodyPollWithoutPauseOnRealServers(t *testing.T) {
 	})
 }
 
-// What is no number is an error, or as good as none, but never a wait without end, a
-// crash or somebody else's lock.
+// What is no number is an error, or as good as none, but never a wait without end,
+// a crash or somebody else's lock.
 func TestWhatIsNoNumberIsNoTime(t *testing.T) {
 	for _, text := range []string{"nan", "-nan", "", "soon", "-inf", "-1e300", "1e999x"} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
@@ -224,8 +224,8 @@ func TestInfoOfATimeWithoutEnd(t *testing.T) {
 	})
 }
 
-// An error fits into a line of a log, whatever is stored, and writes nothing else to a
-// terminal than that.
+// An error fits into a line of a log, whatever is stored, and writes nothing else
+// to a terminal than that.
 func TestErrorsQuoteAndCutWhatIsStored(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	const raw = "\x1b[2J\r\nreally\xff\u202e"

@@ -176,7 +176,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// An errgroup ends its context with the error of the goroutine that has failed first.
+// An errgroup ends its context with the error of the goroutine that has failed
+// first.
 func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var outcome observe.Outcome
@@ -223,7 +224,8 @@ func TestAContextThatEndsWithAnErrorOfRedlatchAsItsCause(t *testing.T) {
 	})
 }
 
-// A program may give its contexts ErrClosed as their cause when it closes a client.
+// A program may give its contexts ErrClosed as their cause when it closes a
+// client.
 func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var outcome observe.Outcome
@@ -255,7 +257,8 @@ func TestErrClosedAsACauseHidesNoOutage(t *testing.T) {
 	})
 }
 
-// What engines say among themselves users cannot name: each of them is made an error of the root once, on its way out.
+// What engines say among themselves users cannot name: each of them is made an
+// error of the root once, on its way out.
 func TestNoErrorIsAnEnginesOwn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

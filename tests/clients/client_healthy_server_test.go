@@ -12,7 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// With each adapter a probe sees that a server stands still, gives up when its context ends, and sees that the server is back.
+// With each adapter a probe sees that a server stands still, gives up when its
+// context ends, and sees that the server is back.
 func TestHealthyFollowsARealServer(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		for _, adapter := range drivers.Adapters {
@@ -40,7 +41,8 @@ func TestHealthyFollowsARealServer(t *testing.T) {
 	})
 }
 
-// wantHealthy waits until a client is healthy: a connection has to be made, and a subscription to be confirmed.
+// wantHealthy waits until a client is healthy: a connection has to be made, and a
+// subscription to be confirmed.
 func wantHealthy(t *testing.T, c *redlatch.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(bg, time.Minute)

@@ -60,7 +60,8 @@ func TestAClientThatHasNeverAskedIsHealthy(t *testing.T) {
 	})
 }
 
-// In an outage a probe is answered in its time, and the client is healthy again soon after it. Its hold lives on.
+// In an outage a probe is answered in its time, and the client is healthy again
+// soon after it. Its hold lives on.
 func TestAClientIsNotHealthyInAnOutage(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		p := w.Proxy()
@@ -107,7 +108,8 @@ func TestAClientThatTheServerRefusesIsNotHealthy(t *testing.T) {
 	})
 }
 
-// Renewals that fail beside a server that answers everything else went unnoticed until the hold was lost.
+// Renewals that fail beside a server that answers everything else went unnoticed
+// until the hold was lost.
 func TestAClientWhoseRenewalsAreLateIsNotHealthy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var stalls atomic.Bool
@@ -203,8 +205,9 @@ func TestCloseEndsAProbe(t *testing.T) {
 	})
 }
 
-// Not every driver returns in time from a server that is silent. A probe that waited for it was taken for one without an
-// answer, and each of a crowd of them asked the server anew.
+// Not every driver returns in time from a server that is silent. A probe that
+// waited for it was taken for one without an answer, and each of a crowd of them
+// asked the server anew.
 func TestAReadinessProbeDoesNotWaitForTheDriver(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var late atomic.Bool
@@ -251,7 +254,8 @@ func TestAReadinessProbeDoesNotWaitForTheDriver(t *testing.T) {
 	})
 }
 
-// A platform reads the status, people read the text, and neither waits for the server.
+// A platform reads the status, people read the text, and neither waits for the
+// server.
 func TestAReadinessProbeIsAnsweredInTime(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		p := w.Proxy()

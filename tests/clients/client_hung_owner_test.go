@@ -28,7 +28,8 @@ func (s *weak) client(w *locktest.World) *redlatch.Client {
 
 func noMemory() error { return driver.ServerError("OOM command not allowed", errors.New("OOM")) }
 
-// Re-entries of one owner are sent one after another. Each failed an outage after the one before it.
+// Re-entries of one owner are sent one after another. Each failed an outage after
+// the one before it.
 func TestReentriesOfOneOwnerFailInTheirOwnTimeInAnOutage(t *testing.T) {
 	for how, fails := range map[string]func() error{
 		"hangs":   func() error { time.Sleep(5 * time.Second); return locktest.ErrReplyLost },
@@ -59,7 +60,8 @@ func TestReentriesOfOneOwnerFailInTheirOwnTimeInAnOutage(t *testing.T) {
 	}
 }
 
-// Somebody who asked for others left in an outage, and his failure was theirs long after the server was well again.
+// Somebody who asked for others left in an outage, and his failure was theirs long
+// after the server was well again.
 func TestATroubleOfOneOwnerEndsWhenTheServerAnswers(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var s weak
@@ -96,8 +98,10 @@ func TestATroubleOfOneOwnerEndsWhenTheServerAnswers(t *testing.T) {
 	})
 }
 
-// Of the callers of one owner, the first one left in an outage. The next one waits for others of the process, and asks nothing
-// meanwhile: what has become of the first one's requests says nothing to it, nor to those behind it, when the server is well again.
+// Of the callers of one owner, the first one left in an outage. The next one waits
+// for others of the process, and asks nothing meanwhile: what has become of the
+// first one's requests says nothing to it, nor to those behind it, when the server
+// is well again.
 func TestATroubleOfOneOwnerIsOverForThoseThatWaitForOthersOfTheProcess(t *testing.T) {
 	type side = func(c *redlatch.Client) *redlatch.Lock
 	plain := func(c *redlatch.Client) *redlatch.Lock { return c.Lock("owned") }
@@ -198,7 +202,8 @@ func TestCallersOfOneOwnerBehindOthersOfTheProcessFailInTheirOwnTimeInAnOutage(t
 	}
 }
 
-// A lock that is to stay for a while is nobody's to wait for: Shutdown waited for ten minutes.
+// A lock that is to stay for a while is nobody's to wait for: Shutdown waited for
+// ten minutes.
 func TestShutdownDoesNotWaitForALockThatIsToStay(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var s weak

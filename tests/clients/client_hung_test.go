@@ -80,9 +80,11 @@ func calls() map[string]attempt {
 	return all
 }
 
-// Callers of one process that want the same thing ask one at a time, and those behind hear nothing of a server that hangs or
-// refuses everything but what the first one hears. Each fails when it has itself had no answer for Config.OutageTimeout, and
-// not when the one before it has failed: also one that has come when the server had been silent for long.
+// Callers of one process that want the same thing ask one at a time, and those
+// behind hear nothing of a server that hangs or refuses everything but what the
+// first one hears. Each fails when it has itself had no answer for
+// Config.OutageTimeout, and not when the one before it has failed: also one that
+// has come when the server had been silent for long.
 func TestEachCallerFailsInItsOwnTimeInAnOutage(t *testing.T) {
 	const timeOut, anAttempt = 10 * time.Second, 3*time.Second + 100*time.Millisecond // until its alarm has rung
 	oom := driver.ServerError("OOM command not allowed when used memory > 'maxmemory'.", errors.New("OOM"))
@@ -140,7 +142,8 @@ func TestEachCallerFailsInItsOwnTimeInAnOutage(t *testing.T) {
 	}
 }
 
-// Who waits for a holder of the same process needs no answer, until that has released.
+// Who waits for a holder of the same process needs no answer, until that has
+// released.
 func TestWhoWaitsBehindAHolderOfItsProcessFailsWhenThatIsOver(t *testing.T) {
 	for name, lock := range locktest.TypesOfLock {
 		if name == "fair" || name == "read" {
@@ -180,7 +183,8 @@ func TestWhoWaitsBehindAHolderOfItsProcessFailsWhenThatIsOver(t *testing.T) {
 	}
 }
 
-// Real servers hang, or have no memory, and real drivers wait for them each in its own way.
+// Real servers hang, or have no memory, and real drivers wait for them each in its
+// own way.
 func TestEachCallerFailsInItsOwnTimeWhateverTheDriverAndTheServer(t *testing.T) {
 	const timeOut, anAttempt = 4 * time.Second, time.Second
 	const busy = 10 * time.Second // a machine may be; callers that fail one after the other need more than 30 s
@@ -198,7 +202,8 @@ func TestEachCallerFailsInItsOwnTimeWhateverTheDriverAndTheServer(t *testing.T) 
 			}
 			return cs
 		}
-		// fails calls all of these, 30 callers together and 10 late ones, and waits for the last.
+		// fails calls all of these, 30 callers together and 10 late ones, and waits for
+		// the last.
 		fails := func(what string, cs []*redlatch.Client, names []string) {
 			type end struct {
 				name string

@@ -342,7 +342,8 @@ func TestListingsLeaveLargeKeysAlone(t *testing.T) {
 	})
 }
 
-// Real servers write scores, and count channels and time, as the embedded one does.
+// Real servers write scores, and count channels and time, as the embedded one
+// does.
 func TestInfoOfSynchronizersOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})

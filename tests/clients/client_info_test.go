@@ -174,8 +174,8 @@ func TestInfoOfWhatIsNoLock(t *testing.T) {
 	})
 }
 
-// Another program's hash may have the fields of a lock but for its owner: the name of that is none. To release it by force was to
-// delete it.
+// Another program's hash may have the fields of a lock but for its owner: the name
+// of that is none. To release it by force was to delete it.
 func TestForceReleaseDeletesNoOtherProgramsHash(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -203,7 +203,8 @@ func TestForceReleaseDeletesNoOtherProgramsHash(t *testing.T) {
 	})
 }
 
-// A key without a TTL keeps a lock for ever, whatever other keys do. Such a lock was said to last for no time.
+// A key without a TTL keeps a lock for ever, whatever other keys do. Such a lock
+// was said to last for no time.
 func TestInfoOfALockThatNeverEnds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -224,7 +225,8 @@ func TestInfoOfALockThatNeverEnds(t *testing.T) {
 	})
 }
 
-// Of a lock that somebody has left without a holder it is said how long it is in the way.
+// Of a lock that somebody has left without a holder it is said how long it is in
+// the way.
 func TestInfoOfALockWithoutAHolderHasItsTTL(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -282,8 +284,8 @@ func TestInfoOfRealServers(t *testing.T) {
 	})
 }
 
-// A user that may not run scripts sees nothing, and must not take that for there being nothing. One that may
-// not read some keys sees the others.
+// A user that may not run scripts sees nothing, and must not take that for there
+// being nothing. One that may not read some keys sees the others.
 func TestAListOfWhatNobodyMayReadIsNoEmptyList(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		for _, name := range []string{"mine", "secret", "secret too"} {
@@ -314,7 +316,8 @@ func TestAListOfWhatNobodyMayReadIsNoEmptyList(t *testing.T) {
 	})
 }
 
-// For some seconds a forced release leaves the owner whom it has asked in a hash of its own.
+// For some seconds a forced release leaves the owner whom it has asked in a hash
+// of its own.
 func TestWhoIsAskedToLetGoHoldsNoOtherLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -39,7 +39,8 @@ func TestInfoSaysWhoHoldsALock(t *testing.T) {
 	})
 }
 
-// Each key takes a request. One after the other, a hundred thousand of them took minutes at a server that is a millisecond away.
+// Each key takes a request. One after the other, a hundred thousand of them took
+// minutes at a server that is a millisecond away.
 func TestAListingLooksAtManyKeysInARoundTrip(t *testing.T) {
 	const keys, rtt = 320, 100 * time.Millisecond
 	locktest.InFakeTime(t, func(w *locktest.World) {

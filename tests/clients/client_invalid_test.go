@@ -24,7 +24,8 @@ import (
 
 func only[T any](_ T, err error) error { return err }
 
-// A program that gives what a user has typed to the library has to tell his mistakes from a server's.
+// A program that gives what a user has typed to the library has to tell his
+// mistakes from a server's.
 func TestWhatCannotBeUsedIsErrInvalidAndNothingElseIs(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, another := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

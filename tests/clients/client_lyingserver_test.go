@@ -21,8 +21,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A server, or whoever may write its keys, can answer anything. That makes calls fail,
-// and holds lost: it crashes nobody, and nobody waits for ever.
+// A server, or whoever may write its keys, can answer anything. That makes calls
+// fail, and holds lost: it crashes nobody, and nobody waits for ever.
 func TestNoAnswerCrashesAClient(t *testing.T) {
 	locktest.WithSeeds(t, 60, func(w *locktest.World, seed uint64) {
 		liar := &liar{rand: rand.New(rand.NewPCG(seed, 1)), often: []float64{0.02, 0.2, 0.6}[seed%3]}
@@ -92,7 +92,8 @@ func (l *liar) lie(r driver.Reply, depth int) driver.Reply {
 	return r
 }
 
-// useAll makes every kind of call, several at a time, and does not mind how they end.
+// useAll makes every kind of call, several at a time, and does not mind how they
+// end.
 func useAll(w *locktest.World, c *redlatch.Client) {
 	var wg sync.WaitGroup
 	call := func(f func(ctx context.Context) error) {

@@ -99,7 +99,8 @@ func TestATimeOfDayIsNoCountOfReads(t *testing.T) {
 	})
 }
 
-// Whoever took a read-write lock for a lock of another type was told that somebody called "mode" has it.
+// Whoever took a read-write lock for a lock of another type was told that somebody
+// called "mode" has it.
 func TestTheErrorSaysThatTheNameIsAReadWriteLocks(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		c := locktest.ClientOf(t, drivers.Rueidis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})

@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A server that is out of memory takes permits back, and lets a holder be told that
-// its lock is released by force, before somebody else has it.
+// A server that is out of memory takes permits back, and lets a holder be told
+// that its lock is released by force, before somebody else has it.
 func TestAServerWithoutMemoryTakesBack(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, server *testserver.Server) {
 		client := func() *redlatch.Client {

@@ -73,8 +73,9 @@ func waits() map[string]func(ctx context.Context, c *redlatch.Client, wait time.
 	}
 }
 
-// Callers of one process that wait for the same thing ask one at a time. None of them waits
-// for Config.OutageTimeout once more when the one before it has done so.
+// Callers of one process that wait for the same thing ask one at a time. None of
+// them waits for Config.OutageTimeout once more when the one before it has done
+// so.
 func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 	ctx := context.Background()
 	for name, wait := range waits() {
@@ -118,7 +119,8 @@ func TestCallersThatWaitForOneAnotherFailTogetherInAnOutage(t *testing.T) {
 	}
 }
 
-// A client of a cluster that has no kind of Pub/Sub asks for that first, and its outage may begin with this question.
+// A client of a cluster that has no kind of Pub/Sub asks for that first, and its
+// outage may begin with this question.
 func TestCallersFailTogetherWhoseClusterHasNeverAnswered(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Cluster: true, Notes: true, Hook: func(string, []string, func() (driver.Reply, error)) (driver.Reply, error) {
@@ -142,7 +144,8 @@ func TestCallersFailTogetherWhoseClusterHasNeverAnswered(t *testing.T) {
 
 var errNoConnection = &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("connection refused")}
 
-// Whoever has been without an answer for Config.OutageTimeout fails, whoever asks for it at that moment.
+// Whoever has been without an answer for Config.OutageTimeout fails, whoever asks
+// for it at that moment.
 func TestCallersThatComeOneByOneFailInTimeInAnOutage(t *testing.T) {
 	ctx := context.Background()
 	kinds := waits()
@@ -180,7 +183,8 @@ func TestCallersThatComeOneByOneFailInTimeInAnOutage(t *testing.T) {
 	}
 }
 
-// One that comes when others have been without an answer for long does not fail with them.
+// One that comes when others have been without an answer for long does not fail
+// with them.
 func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"lock", "read lock", "latch", "rate limiter"} {
@@ -217,7 +221,8 @@ func TestWhoComesDuringAnOutageWaitsForAllOfTheTimeOut(t *testing.T) {
 	}
 }
 
-// A request has the time of an attempt to be answered, however short the time-out is, and whoever waits for its turn waits for that.
+// A request has the time of an attempt to be answered, however short the time-out
+// is, and whoever waits for its turn waits for that.
 func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
 	ctx := context.Background()
 	kinds := map[string]func(ctx context.Context, c *redlatch.Client, wait time.Duration) error{
@@ -278,7 +283,8 @@ func TestAShortTimeOutEndsNoCallThatIsAnswered(t *testing.T) {
 	}
 }
 
-// A time-out that is to mean "for ever" is added to others, and that must not make one that is over.
+// A time-out that is to mean "for ever" is added to others, and that must not make
+// one that is over.
 func TestATimeOutForEverIsNotOverAtOnce(t *testing.T) {
 	const ever = time.Duration(math.MaxInt64)
 	ctx := context.Background()
@@ -301,8 +307,9 @@ func TestATimeOutForEverIsNotOverAtOnce(t *testing.T) {
 	})
 }
 
-// A wait that is shorter than an attempt ends before that has failed. It is not told as that of a lock which somebody has:
-// a job that is to run on one machine would believe that it runs on another.
+// A wait that is shorter than an attempt ends before that has failed. It is not
+// told as that of a lock which somebody has: a job that is to run on one machine
+// would believe that it runs on another.
 func TestAShortWaitForASilentServerIsNotToldAsOneForAHeldLock(t *testing.T) {
 	ctx := context.Background()
 	for name, wait := range waits() {
@@ -318,7 +325,8 @@ func TestAShortWaitForASilentServerIsNotToldAsOneForAHeldLock(t *testing.T) {
 						return wait(ctx, c, forEver)
 					},
 				} {
-					// One of its own for each: what the last one has left behind is answered now and then.
+					// One of its own for each: what the last one has left behind is answered now and
+					// then.
 					c := w.Tapped(redlatch.Config{}, &locktest.Tap{Notes: true, Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 						if slow.Load() {
 							time.Sleep(5 * time.Second)
@@ -342,7 +350,8 @@ func TestAShortWaitForASilentServerIsNotToldAsOneForAHeldLock(t *testing.T) {
 	}
 }
 
-// One request is lost, and another is answered meanwhile: nobody has told its caller that the lock is held.
+// One request is lost, and another is answered meanwhile: nobody has told its
+// caller that the lock is held.
 func TestALostRequestIsNotToldAsAHeldLock(t *testing.T) {
 	ctx := context.Background()
 	locktest.InFakeTime(t, func(w *locktest.World) {
@@ -364,8 +373,8 @@ func TestALostRequestIsNotToldAsAHeldLock(t *testing.T) {
 	})
 }
 
-// The last request failed an hour ago. That says nothing of the server now, neither before it is asked again nor while it
-// is about to answer.
+// The last request failed an hour ago. That says nothing of the server now,
+// neither before it is asked again nor while it is about to answer.
 func TestAnOldFailureIsNotToldToALaterCaller(t *testing.T) {
 	ctx := context.Background()
 	locktest.InFakeTime(t, func(w *locktest.World) {

@@ -34,8 +34,8 @@ const (
 // ids are parts of keys and channels that are new each time.
 var ids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}(:\d+)?|:\d+$`)
 
-// What has a prefix is what any other program, Redisson too, has by a name with that prefix in it: each key, and
-// each channel, of each type.
+// What has a prefix is what any other program, Redisson too, has by a name with
+// that prefix in it: each key, and each channel, of each type.
 func TestAPrefixIsAPlainPartOfEveryName(t *testing.T) {
 	touched := func(x *tour) (keys, channels []string) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
@@ -124,7 +124,8 @@ func wantText(w *locktest.World, err error, is error) {
 	}
 }
 
-// Of each type of lock, a program hears the name that it has said, wherever that turns up.
+// Of each type of lock, a program hears the name that it has said, wherever that
+// turns up.
 func TestAProgramSaysAndHearsNamesWithoutThePrefix(t *testing.T) {
 	for kind, of := range locktest.MemberKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -170,7 +171,8 @@ func TestAProgramSaysAndHearsNamesWithoutThePrefix(t *testing.T) {
 	}
 }
 
-// Who lists what there is finds what has the prefix, and hears it by the program's names.
+// Who lists what there is finds what has the prefix, and hears it by the program's
+// names.
 func TestListsKeepToThePrefix(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b, plain := w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{})
@@ -243,7 +245,8 @@ func TestListsKeepToThePrefix(t *testing.T) {
 	})
 }
 
-// Two callers that wait for each other are shown by the names that their program says.
+// Two callers that wait for each other are shown by the names that their program
+// says.
 func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{Prefix: prefix})
@@ -280,7 +283,8 @@ func TestCircularWaitsAreToldWithoutThePrefix(t *testing.T) {
 	})
 }
 
-// The synchronizers, several locks at once and elections say names as the locks do.
+// The synchronizers, several locks at once and elections say names as the locks
+// do.
 func TestSynchronizersSayNamesWithoutThePrefix(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, plain := w.Client(redlatch.Config{Prefix: prefix}), w.Client(redlatch.Config{})

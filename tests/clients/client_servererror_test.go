@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// Redis 7 answers with what a command raised inside a script, Redis 6 and miniredis
-// wrap it. What became of the script is the same.
+// Redis 7 answers with what a command raised inside a script, Redis 6 and
+// miniredis wrap it. What became of the script is the same.
 func TestServerErrorFindsWhatWasRaised(t *testing.T) {
 	type want struct {
 		outcome   driver.Outcome

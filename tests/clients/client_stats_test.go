@@ -26,7 +26,8 @@ func wantStats(w *locktest.World, when string, c *redlatch.Client, want redlatch
 	}
 }
 
-// Each type has its waiters somewhere else: one that is forgotten there looks idle while its callers hang.
+// Each type has its waiters somewhere else: one that is forgotten there looks idle
+// while its callers hang.
 func TestWhoeverWaitsForAnyTypeCounts(t *testing.T) {
 	for kind, of := range locktest.MemberKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -138,7 +139,8 @@ func TestStatsWorkAfterClose(t *testing.T) {
 	})
 }
 
-// A reader that only tries stands in a group with others until the answer is there.
+// A reader that only tries stands in a group with others until the answer is
+// there.
 func TestAReaderThatTriesDoesNotCountAsWaiting(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.ClientOver(10*time.Millisecond, redlatch.Config{})

@@ -20,8 +20,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// "x" and "{x}" have one queue, and one channel for each who waits there. Each lock is
-// used by clients of its own: one client may not use both.
+// "x" and "{x}" have one queue, and one channel for each who waits there. Each
+// lock is used by clients of its own: one client may not use both.
 func TestAReleaseDoesNotGiveALockToWhoWaitsForItsTwin(t *testing.T) {
 	for _, names := range [][2]string{{"x", "{x}"}, {"{x}", "x"}} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
@@ -52,7 +52,8 @@ func TestAReleaseDoesNotGiveALockToWhoWaitsForItsTwin(t *testing.T) {
 	}
 }
 
-// Whoever may publish to a channel cannot give a lock: what gives it stands in a key.
+// Whoever may publish to a channel cannot give a lock: what gives it stands in a
+// key.
 func TestAForgedMessageGivesNoLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -100,8 +101,8 @@ func TestANonceGivesALockOnce(t *testing.T) {
 	})
 }
 
-// A client that uses both names of what they share is told, and so nobody waits for
-// what is free, or gets permits that were given.
+// A client that uses both names of what they share is told, and so nobody waits
+// for what is free, or gets permits that were given.
 func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 	rate := ratelimit.Rate{Permits: 1, Interval: time.Second}
 	used := map[string]func(c *redlatch.Client, name string) error{
@@ -159,7 +160,8 @@ func TestAClientThatUsesTwinNamesIsTold(t *testing.T) {
 	})
 }
 
-// A message that asks a client to let go names the lock, and is obeyed for that alone.
+// A message that asks a client to let go names the lock, and is obeyed for that
+// alone.
 func TestAMessageAboutALockDoesNotEndAHoldOfItsTwin(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -17,7 +17,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A watch outlasts an outage: it says once that it cannot look, and then what has changed.
+// A watch outlasts an outage: it says once that it cannot look, and then what has
+// changed.
 func TestWatchTellsOfAnOutageOnceAndGoesOn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		v := view(w.T, w.Client(redlatch.Config{OutageTimeout: 10 * time.Second}), "orders")
@@ -129,7 +130,8 @@ func TestASlowWatcherMissesOnlyWhatIsOver(t *testing.T) {
 	})
 }
 
-// A user that may not ask the clients is told so once, and still sees what Redis has. Who waits is seen again when the user may ask.
+// A user that may not ask the clients is told so once, and still sees what Redis
+// has. Who waits is seen again when the user may ask.
 func TestWatchWithoutTheRightToAskLooks(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var may atomic.Bool
@@ -174,7 +176,8 @@ func TestWatchWithoutTheRightToAskLooks(t *testing.T) {
 	})
 }
 
-// What a client of Redisson does is seen on each server, and who watches is no listener of the lock's.
+// What a client of Redisson does is seen on each server, and who watches is no
+// listener of the lock's.
 func TestOnRealServersWatchSeesRedisson(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		v := view(t, locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{}), "orders")

@@ -56,8 +56,9 @@ func view(t *testing.T, c *redlatch.Client, name string) *viewer {
 	return v
 }
 
-// wants lets time pass until all was looked at, and wants that these changes were seen, as their lines say that do not know
-// by whose clients they are, and no other.
+// wants lets time pass until all was looked at, and wants that these changes were
+// seen, as their lines say that do not know by whose clients they are, and no
+// other.
 func (v *viewer) wants(what string, lines ...string) (last admin.Change) {
 	v.Helper()
 	time.Sleep(8 * time.Second)
@@ -81,7 +82,8 @@ func (v *viewer) wants(what string, lines ...string) (last admin.Change) {
 	return last
 }
 
-// ends wants that the loop ends when its context does, with nothing seen and nothing left behind.
+// ends wants that the loop ends when its context does, with nothing seen and
+// nothing left behind.
 func (v *viewer) ends() {
 	v.Helper()
 	v.stop()
@@ -91,8 +93,8 @@ func (v *viewer) ends() {
 	}
 }
 
-// A lock is seen to be acquired, waited for, released and lost, whoever has it, and its holder does not notice: to
-// subscribe would have cost it turns.
+// A lock is seen to be acquired, waited for, released and lost, whoever has it,
+// and its holder does not notice: to subscribe would have cost it turns.
 func TestWatchSeesWhoHasALock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other, watcher := w.Client(redlatch.Config{Identity: billing}), w.Client(redlatch.Config{Identity: shipping}), w.Client(redlatch.Config{})
@@ -134,7 +136,8 @@ func TestWatchSeesWhoHasALock(t *testing.T) {
 	})
 }
 
-// Both sides of a read-write lock, the values of a group, the queue of a fair lock and permits are told apart.
+// Both sides of a read-write lock, the values of a group, the queue of a fair lock
+// and permits are told apart.
 func TestWatchSeesEveryKindOfLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, watcher := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

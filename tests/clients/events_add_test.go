@@ -62,7 +62,8 @@ func (d *diary) hooks(name string) observe.Hooks {
 	}
 }
 
-// Observers come and go while a client is used. Each is told of what begins while it is there, inside of those before it.
+// Observers come and go while a client is used. Each is told of what begins while
+// it is there, inside of those before it.
 func TestObserversComeAndGo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var d diary
@@ -98,7 +99,8 @@ func TestObserversComeAndGo(t *testing.T) {
 	})
 }
 
-// One of several locks has an observer: it is told of all as one, also if it has come later than the client of another.
+// One of several locks has an observer: it is told of all as one, also if it has
+// come later than the client of another.
 func TestSeveralLocksAreToldToWhoeverHasBeenAdded(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var d diary
@@ -115,7 +117,8 @@ func TestSeveralLocksAreToldToWhoeverHasBeenAdded(t *testing.T) {
 	})
 }
 
-// A function may remove those that it belongs to, and add others: it is not waited for.
+// A function may remove those that it belongs to, and add others: it is not waited
+// for.
 func TestAFunctionMayRemoveItself(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -138,8 +141,8 @@ func TestAFunctionMayRemoveItself(t *testing.T) {
 	})
 }
 
-// While many goroutines use a client, whoever stays is told of as many ends as begins, and whoever has been removed of
-// nothing more.
+// While many goroutines use a client, whoever stays is told of as many ends as
+// begins, and whoever has been removed of nothing more.
 func TestObserversChangeWhileLocksAreUsed(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -66,7 +66,8 @@ func TestToBeObservedCostsOneAllocation(t *testing.T) {
 	}
 }
 
-// BenchmarkObserved: what it costs to be observed, with a driver that does nothing.
+// BenchmarkObserved: what it costs to be observed, with a driver that does
+// nothing.
 func BenchmarkObserved(b *testing.B) {
 	for name, e := range map[string]observe.Hooks{"unused": {}, "used": all} {
 		pair := pairs(locktest.Pretending(b, e))["lock"]

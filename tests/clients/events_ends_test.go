@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A span that is never ended is never seen, and a gauge of what is held that is not taken
-// down again stays wrong for ever.
+// A span that is never ended is never seen, and a gauge of what is held that is
+// not taken down again stays wrong for ever.
 func TestEveryWayToEndAHoldIsTold(t *testing.T) {
 	type story struct {
 		want observe.EndReason
@@ -119,7 +119,8 @@ func TestAHoldThatEndsAloneIsToldOnce(t *testing.T) {
 	})
 }
 
-// Nobody of this process may extend or release it any more, so it is not held here.
+// Nobody of this process may extend or release it any more, so it is not held
+// here.
 func TestWhatIsDetachedIsToldOnce(t *testing.T) {
 	for name, acquire := range map[string]func(w *locktest.World, c *redlatch.Client) *redlatch.Hold{
 		"permit": func(w *locktest.World, c *redlatch.Client) *redlatch.Hold {
@@ -167,8 +168,8 @@ func TestAPermitThatIsReleasedByItsIDIsTold(t *testing.T) {
 	})
 }
 
-// To release a member ends the whole, in the goroutine of whoever notices. That is none
-// that may be kept waiting.
+// To release a member ends the whole, in the goroutine of whoever notices. That is
+// none that may be kept waiting.
 func TestAMemberThatIsReleasedEndsTheWholeOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)
@@ -248,7 +249,8 @@ func TestAHoldThatIsLostAtOnceIsToldBehindItsAcquisition(t *testing.T) {
 	})
 }
 
-// A slow exporter must keep neither a lock nor a loss waiting; Close gives it a moment.
+// A slow exporter must keep neither a lock nor a loss waiting; Close gives it a
+// moment.
 func TestASlowHoldEndDelaysNoLoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)
@@ -280,8 +282,8 @@ func TestASlowHoldEndDelaysNoLoss(t *testing.T) {
 	})
 }
 
-// Close waits for the ends of the holds that it ends, so that what they are made into can
-// be written out behind it.
+// Close waits for the ends of the holds that it ends, so that what they are made
+// into can be written out behind it.
 func TestCloseHasToldOfAllHolds(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)

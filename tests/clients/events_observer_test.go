@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// An observer notes what it is told of acquisitions. When the test is over and its clients
-// are closed, it complains if anything was told twice, or never.
+// An observer notes what it is told of acquisitions. When the test is over and its
+// clients are closed, it complains if anything was told twice, or never.
 type observer struct {
 	w      *locktest.World
 	events observe.Hooks // what clients call
@@ -18,7 +18,8 @@ type observer struct {
 	calls  []*call
 }
 
-// A call is one acquisition, as it was told. The context that it goes on with has it.
+// A call is one acquisition, as it was told. The context that it goes on with has
+// it.
 type call struct {
 	start observe.AcquireStartEvent
 	ends  []observe.AcquireEndEvent
@@ -33,8 +34,8 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// newObserver returns an observer. Clients are made after it, so that they are closed before
-// it looks.
+// newObserver returns an observer. Clients are made after it, so that they are
+// closed before it looks.
 func newObserver(w *locktest.World) *observer {
 	w.Helper()
 	o := &observer{w: w}

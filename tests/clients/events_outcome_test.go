@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A wait that is not told of, told twice, or told as something else is missing in whatever
-// is made of the events: traces, metrics, alarms.
+// A wait that is not told of, told twice, or told as something else is missing in
+// whatever is made of the events: traces, metrics, alarms.
 func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 	type story struct {
 		want observe.Outcome
@@ -131,7 +131,8 @@ func TestEveryOutcomeOfEveryTypeIsTold(t *testing.T) {
 	}
 }
 
-// Who makes metrics of it must be able to tell what cost a request from what did not.
+// Who makes metrics of it must be able to tell what cost a request from what did
+// not.
 func TestWhatPassesInsideAProcessIsToldAsHandedOff(t *testing.T) {
 	want := map[string]observe.Outcome{
 		"lock": observe.OutcomeHandedOff, "spin": observe.OutcomeHandedOff, "striped": observe.OutcomeHandedOff, "write": observe.OutcomeHandedOff,
@@ -276,8 +277,8 @@ func TestAReentryIsToldAsOne(t *testing.T) {
 	})
 }
 
-// What can never succeed is no outage and no contention: alarms would ring for a mistake in
-// the program, and not for what they are there for.
+// What can never succeed is no outage and no contention: alarms would ring for a
+// mistake in the program, and not for what they are there for.
 func TestWhatCannotSucceedIsToldAsRefused(t *testing.T) {
 	for name, story := range map[string]func(w *locktest.World, c *redlatch.Client) error{
 		"re-entry": func(w *locktest.World, c *redlatch.Client) error {
@@ -376,8 +377,8 @@ func TestANilContextIsRefusedAndNotTold(t *testing.T) {
 	})
 }
 
-// Whoever counts those who wait adds one at the begin and takes one away at the end. What
-// is left at last must be nothing, whatever happens in between.
+// Whoever counts those who wait adds one at the begin and takes one away at the
+// end. What is left at last must be nothing, whatever happens in between.
 func TestEveryAcquisitionAndEveryHoldEndsOnce(t *testing.T) {
 	locktest.WithSeeds(t, 4, func(w *locktest.World, seed uint64) {
 		o := newObserver(w)
@@ -479,8 +480,8 @@ func TestAPanicUnderALockEndsItsHoldOnce(t *testing.T) {
 	}
 }
 
-// The drivers' own spans are to be below that of the acquisition, and the program's below
-// that of the hold.
+// The drivers' own spans are to be below that of the acquisition, and the
+// program's below that of the hold.
 func TestTheContextOfAcquireStartIsTheOneOfTheRest(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		o := newObserver(w)
@@ -523,7 +524,8 @@ func TestTheContextOfAcquireStartIsTheOneOfTheRest(t *testing.T) {
 	})
 }
 
-// Each function is of use without the others, and AcquireStart need not make a context.
+// Each function is of use without the others, and AcquireStart need not make a
+// context.
 func TestEachFunctionIsCalledWithoutTheOthers(t *testing.T) {
 	for name, of := range subjects {
 		locktest.InFakeTime(t, func(w *locktest.World) {

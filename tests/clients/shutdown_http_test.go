@@ -16,8 +16,9 @@ import (
 // inFlight is how many requests are there when the deploy comes.
 const inFlight = 20
 
-// A shop is an HTTP server on a port of its own, whose handler takes a lock, and another one in the middle of its work. It
-// has taken the first one for all requests that are in flight.
+// A shop is an HTTP server on a port of its own, whose handler takes a lock, and
+// another one in the middle of its work. It has taken the first one for all
+// requests that are in flight.
 type shop struct {
 	*locktest.World
 
@@ -34,7 +35,8 @@ type answer struct {
 	end    error // of the context of the first lock, when its holder went on
 }
 
-// openShop returns a shop whose requests are in flight. What they leave behind stays for longer than the test waits.
+// openShop returns a shop whose requests are in flight. What they leave behind
+// stays for longer than the test waits.
 func openShop(t *testing.T) *shop {
 	t.Helper()
 	w := locktest.InRealTime(t)
@@ -103,7 +105,8 @@ func visit(ctx context.Context, url string) (a answer) {
 	return answer{status: got.StatusCode, err: got.Body.Close()}
 }
 
-// want checks the answers to all requests, how the contexts of their first locks ended, and that they leave nothing.
+// want checks the answers to all requests, how the contexts of their first locks
+// ended, and that they leave nothing.
 func (s *shop) want(status int, end error) {
 	s.Helper()
 	for _, a := range <-s.answers {
@@ -114,8 +117,9 @@ func (s *shop) want(status int, end error) {
 	s.WantNoKeys()
 }
 
-// Shutdown beside the HTTP server's, as the documents had it, ended the sections of the requests that were in flight: 20 of 20
-// were answered with 500. In this order each one finishes its work, also if it wants another lock for that.
+// Shutdown beside the HTTP server's, as the documents had it, ended the sections
+// of the requests that were in flight: 20 of 20 were answered with 500. In this
+// order each one finishes its work, also if it wants another lock for that.
 func TestADeployFailsNoRequestThatIsInFlight(t *testing.T) {
 	s := openShop(t)
 	ctx, cancel := context.WithTimeout(bg, locktest.Generous)
@@ -127,7 +131,8 @@ func TestADeployFailsNoRequestThatIsInFlight(t *testing.T) {
 	s.OK(<-down)
 }
 
-// With no time left Shutdown closed the client at once: the locks of the requests were left to their TTL.
+// With no time left Shutdown closed the client at once: the locks of the requests
+// were left to their TTL.
 func TestADeployThatHasNoTimeLeftForTheLocksLeavesNone(t *testing.T) {
 	s := openShop(t)
 	ctx, cancel := context.WithCancel(bg)

@@ -40,7 +40,8 @@ func wantSemaphore(w *locktest.World, when, want string) {
 	}
 }
 
-// Shutdown returned at once, and a program that ended then lost the permits for good.
+// Shutdown returned at once, and a program that ended then lost the permits for
+// good.
 func TestShutdownWaitsForSectionsUnderCountedPermits(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -69,7 +70,8 @@ func TestShutdownWaitsForSectionsUnderCountedPermits(t *testing.T) {
 	})
 }
 
-// The permits of a section that did not end in time come back when it does, if that is still possible.
+// The permits of a section that did not end in time come back when it does, if
+// that is still possible.
 func TestShutdownSaysHowManySectionsItDidNotWaitFor(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

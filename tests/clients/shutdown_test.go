@@ -43,7 +43,8 @@ func undisturbed(w *locktest.World, what string, ctx context.Context) {
 	}
 }
 
-// A deploy that closed its client left the locks of its sections to their TTL: 30 seconds of standstill.
+// A deploy that closed its client left the locks of its sections to their TTL: 30
+// seconds of standstill.
 func TestADeployHandsItsLocksOverAtOnce(t *testing.T) {
 	for kind, lock := range locktest.TypesOfLock {
 		t.Run(kind, func(t *testing.T) {
@@ -87,7 +88,8 @@ func TestADeployHandsItsLocksOverAtOnce(t *testing.T) {
 	}
 }
 
-// Who did not come to his end in time keeps his lock for what its TTL leaves: it is not given to others under him.
+// Who did not come to his end in time keeps his lock for what its TTL leaves: it
+// is not given to others under him.
 func TestAShutdownThatTakesTooLongLeavesTheLockToItsTTL(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -201,7 +203,8 @@ func TestNothingIsAcquiredAfterShutdownHasBegun(t *testing.T) {
 	})
 }
 
-// What a section does as it comes to its end is not refused: to release, to extend, to count, to ask.
+// What a section does as it comes to its end is not refused: to release, to
+// extend, to count, to ask.
 func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -250,8 +253,8 @@ func TestASectionMayFinishItsWorkDuringShutdown(t *testing.T) {
 	})
 }
 
-// The release had been sent as the last hold ended, and its first attempt did not arrive: with Close at that moment the lock
-// stayed until its TTL.
+// The release had been sent as the last hold ended, and its first attempt did not
+// arrive: with Close at that moment the lock stayed until its TTL.
 func TestShutdownWaitsForTheOutcomeOfReleases(t *testing.T) {
 	for _, what := range []string{"hold", "permit", "counted"} {
 		for _, patient := range []bool{true, false} {
@@ -350,7 +353,8 @@ func TestALossDuringShutdownIsTold(t *testing.T) {
 	})
 }
 
-// Force release asks the client of a hold to let go; it must hear that until it is closed.
+// Force release asks the client of a hold to let go; it must hear that until it is
+// closed.
 func TestAClientThatShutsDownStillHearsThatItIsToLetGo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -438,7 +442,8 @@ func TestShutdownOfAnIdleClientNeedsNoTime(t *testing.T) {
 	})
 }
 
-// Whoever acquires something at that very moment either fails, and leaves nothing, or is told.
+// Whoever acquires something at that very moment either fails, and leaves nothing,
+// or is told.
 func TestAnAcquisitionThatMeetsShutdownLeavesNothing(t *testing.T) {
 	for kind, lock := range locktest.TypesOfLock {
 		for at := range 8 {
@@ -473,8 +478,9 @@ func TestAnAcquisitionThatMeetsShutdownLeavesNothing(t *testing.T) {
 	}
 }
 
-// A release that got no answer for Config.OutageTimeout was nobody's business any more: Shutdown returned nil with time
-// left, and the lock stayed for its TTL when the server was back.
+// A release that got no answer for Config.OutageTimeout was nobody's business any
+// more: Shutdown returned nil with time left, and the lock stayed for its TTL when
+// the server was back.
 func TestShutdownWaitsForReleasesThatGotNoAnswer(t *testing.T) {
 	held := map[string]func(w *locktest.World, c *redlatch.Client) func(context.Context) error{
 		"permit": func(w *locktest.World, c *redlatch.Client) func(context.Context) error {
@@ -558,7 +564,8 @@ func TestShutdownDoesNotWaitForAReleaseThatIsRefused(t *testing.T) {
 	})
 }
 
-// Whoever did not come to his end in time had none left to release what he held when he was told: it was left to its TTL.
+// Whoever did not come to his end in time had none left to release what he held
+// when he was told: it was left to its TTL.
 func TestWhoIsToldAtTheEndOfShutdownMayStillRelease(t *testing.T) {
 	type held struct {
 		context.Context

@@ -142,8 +142,9 @@ func same(got, want golden.Hash) bool {
 
 func (l *goldenLife) isFair() bool { return l.kind == "fair" || l.kind == "nonreentrantfair" }
 
-// sameEnd knows another departure: while all who wait for a fair lock are of redlatch, the
-// last one has Redisson's score. Any other has no higher one, and at least five minutes.
+// sameEnd knows another departure: while all who wait for a fair lock are of
+// redlatch, the last one has Redisson's score. Any other has no higher one, and at
+// least five minutes.
 func sameEnd(got, want map[string]string) bool {
 	last := int64(0)
 	for _, text := range want {

@@ -48,10 +48,10 @@ func TestWireOfSyncsIsRedissons(t *testing.T) {
 var negativeMessage = regexp.MustCompile(`^(redisson_sc.*) -[0-9]+$`)
 
 // asOurs tells what the step left as if today's Redisson had left it: since 3.21
-// records have 16 random bytes instead of 8, since 3.38 limiters a keepAliveTime. And
-// as if it let the state that a client has for itself end: redlatch does, an interval
-// (here always a minute) and a second after its last use. And it tells of no less than
-// no permits, where Redisson's own listeners throw.
+// records have 16 random bytes instead of 8, since 3.38 limiters a keepAliveTime.
+// And as if it let the state that a client has for itself end: redlatch does, an
+// interval (here always a minute) and a second after its last use. And it tells of
+// no less than no permits, where Redisson's own listeners throw.
 func asOurs(s golden.Step) golden.Step {
 	for i, m := range s.Messages {
 		s.Messages[i] = negativeMessage.ReplaceAllString(m, "$1 0")
@@ -257,7 +257,8 @@ func onRate(ctx context.Context, l *ratelimit.Limiter, method string, step golde
 	return did(unknown(method))
 }
 
-// acquirePermits acquires one, or several, of a semaphore whose permits have a lease, as Redisson's.
+// acquirePermits acquires one, or several, of a semaphore whose permits have a
+// lease, as Redisson's.
 func acquirePermits(ctx context.Context, s *semaphore.Expirable, method string, step golden.Step) ([]*redlatch.Hold, error) {
 	if method == "acquire" {
 		return locktest.Each(s.Acquire(ctx, step.N))

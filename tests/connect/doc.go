@@ -1,2 +1,3 @@
-// Package connect tells stories of package connect, with each of the client libraries that open what it has read.
+// Package connect tells stories of package connect, with each of the client
+// libraries that open what it has read.
 package connect

@@ -12,7 +12,8 @@ import (
 	"github.com/redlatch/redlatch/connect"
 )
 
-// portless finds a host without a port, after which rueidis looks for one in another way.
+// portless finds a host without a port, after which rueidis looks for one in
+// another way.
 var portless = regexp.MustCompile(`://([^/?]*@)?([^:/?]*|\[[^\]]*\]):?([/?]|$)`)
 
 // What both read from a URL of one server, each in its own way, is the same.

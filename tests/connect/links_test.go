@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A program that opens with one client library links no other, and one that only reads settings links none.
+// A program that opens with one client library links no other, and one that only
+// reads settings links none.
 func TestAnOpenerLinksOneClientLibrary(t *testing.T) {
 	libraries := map[string]string{"redlatchgoredis": "github.com/redis/go-redis/v9", "redlatchrueidis": "github.com/redis/rueidis", "redlatchvalkey": "github.com/valkey-io/valkey-go"}
 	links := func(pkg string) string {

@@ -30,7 +30,8 @@ func connected(t *testing.T, s *testserver.Server, name string) int {
 	return strings.Count(list, " name="+name+" ")
 }
 
-// awaitGone waits until no connection has the name: a server notices an end a little later.
+// awaitGone waits until no connection has the name: a server notices an end a
+// little later.
 func awaitGone(t *testing.T, s *testserver.Server, name string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); connected(t, s, name) > 0; time.Sleep(time.Millisecond) {
@@ -96,7 +97,8 @@ func TestAClosedClientLeavesTheDriverToAnother(t *testing.T) {
 	awaitGone(t, s, "me")
 }
 
-// What the program says goes before the file, what it does not say is the file's, and nobody has to ask for warnings.
+// What the program says goes before the file, what it does not say is the file's,
+// and nobody has to ask for warnings.
 func TestAFilesConfigIsTheClients(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, testserver.Redis)

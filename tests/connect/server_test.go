@@ -85,7 +85,8 @@ func fails(t *testing.T, rawURL, want string) {
 	}
 }
 
-// refuses wants an error that says what is wrong, and that trying again does not help.
+// refuses wants an error that says what is wrong, and that trying again does not
+// help.
 func refuses(t *testing.T, rawURL, want string) {
 	t.Helper()
 	for _, o := range openers {
@@ -158,7 +159,8 @@ func TestUsersAndDatabases(t *testing.T) {
 	})
 }
 
-// placed wants the lock to be where the settings say, and the client to have its name.
+// placed wants the lock to be where the settings say, and the client to have its
+// name.
 func placed(t *testing.T, o opener, s *testserver.Server, settings connect.Settings) {
 	locks, err := o.open(settings, redlatch.Config{})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/browser"
 )
 
-// The pages at two widths, light and dark: nothing is too wide, and what is written can be read. go test
-// -artifacts keeps the pictures.
+// The pages at two widths, light and dark: nothing is too wide, and what is
+// written can be read. go test -artifacts keeps the pictures.
 func TestLooks(t *testing.T) {
 	w := newWorld(t)
 	w.crowd()
@@ -46,7 +46,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// Everybody can use the pages, with whatever they read a screen: axe-core finds nothing grave. It comes with make proof.
+// Everybody can use the pages, with whatever they read a screen: axe-core finds
+// nothing grave. It comes with make proof.
 func TestEverybodyCanUseThePages(t *testing.T) {
 	if os.Getenv("REDLATCH_PROOF") == "" {
 		t.Skip("make proof has axe-core")
@@ -68,7 +69,8 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 	}
 }
 
-// faintTexts are those whose contrast to what is behind them is below 4.5, which WCAG asks for.
+// faintTexts are those whose contrast to what is behind them is below 4.5, which
+// WCAG asks for.
 const faintTexts = `(() => {
 	const rgb = (color) => color.match(/[\d.]+/g).map(Number);
 	const light = (color) => {
@@ -95,8 +97,9 @@ const faintTexts = `(() => {
 	return faint;
 })()`
 
-// Who holds what and who waits is there, on the list and on the page of a lock, which its link opens; and it
-// changes as that does, while what has the focus keeps it.
+// Who holds what and who waits is there, on the list and on the page of a lock,
+// which its link opens; and it changes as that does, while what has the focus
+// keeps it.
 func TestItIsLive(t *testing.T) {
 	w := newWorld(t)
 	billing, shipping := w.client("billing", redlatch.Config{}), w.client("shipping", redlatch.Config{})
@@ -142,7 +145,8 @@ func TestADeadlock(t *testing.T) {
 	b.Until("that in words", `document.querySelector("#edges-desc").textContent.includes("shipping@host-7 pid 4121 waits for orders:42")`)
 }
 
-// A server that goes away is missed, and what was there stays; so it is when the pages' own server goes away.
+// A server that goes away is missed, and what was there stays; so it is when the
+// pages' own server goes away.
 func TestALostServer(t *testing.T) {
 	w := newWorld(t)
 	w.redisson("orders:42")

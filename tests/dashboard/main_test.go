@@ -1,5 +1,5 @@
-// Package dashboard tests the web pages in a real browser, a Chromium without a window, with real
-// clients on a real server.
+// Package dashboard tests the web pages in a real browser, a Chromium without a
+// window, with real clients on a real server.
 package dashboard
 
 import (

@@ -64,7 +64,8 @@ func (w *world) client(name string, cfg redlatch.Config) *redlatch.Client {
 	return c
 }
 
-// hold acquires a lock, for as long as the test lasts unless it is released before.
+// hold acquires a lock, for as long as the test lasts unless it is released
+// before.
 func (w *world) hold(ctx context.Context, c *redlatch.Client, name string) *redlatch.Hold {
 	w.Helper()
 	h, err := c.Lock(name).Acquire(ctx)

@@ -30,7 +30,8 @@ import (
 var bg = context.Background()
 
 // No test judges by the time that something takes. Who had to wait for a lease, or
-// for its renewal after a third of it, would wait for longer than locktest.Generous.
+// for its renewal after a third of it, would wait for longer than
+// locktest.Generous.
 const (
 	lease    = 10 * time.Minute // of every hold whose story does not need a shorter one
 	patience = time.Second      // of a driver that waits for an answer
@@ -44,8 +45,9 @@ type place struct {
 
 func (p place) String() string { return p.adapter.Name + "/" + string(p.kind) }
 
-// places are where stories are told: each adapter on each kind of server, for make proof. Else each adapter is on one kind
-// and each kind has one adapter, by chance, and the run says which.
+// places are where stories are told: each adapter on each kind of server, for make
+// proof. Else each adapter is on one kind and each kind has one adapter, by
+// chance, and the run says which.
 var places = sync.OnceValue(func() (chosen []place) {
 	kinds := testserver.Kinds()
 	if os.Getenv("REDLATCH_PROOF") != "" {
@@ -165,10 +167,10 @@ func newClient(t *testing.T, r driver.Redis, cfg redlatch.Config) *redlatch.Clie
 	return c
 }
 
-// wantNothingLeft waits until there are no keys with that name, closes the clients,
-// and waits until they, and whoever was interested in that name, subscribe to
-// nothing. Close waits for what the clients have in flight: whatever is written
-// late has been written by then, and there must still be no key.
+// wantNothingLeft waits until there are no keys with that name, closes the
+// clients, and waits until they, and whoever was interested in that name,
+// subscribe to nothing. Close waits for what the clients have in flight: whatever
+// is written late has been written by then, and there must still be no key.
 func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 	ar.Helper()
 	var left, channels []string
@@ -190,9 +192,10 @@ func (ar *arena) wantNothingLeft(name string, clients ...*redlatch.Client) {
 		}
 	}
 	if !ar.Failed() && !ar.wrecked {
-		// A request that the proxy delays is executed also when its client has given it up and is closed. What it writes
-		// lasts for its lease then, of milliseconds where a story delays so. Anything longer is still found: after Close
-		// nobody is left who could take it away.
+		// A request that the proxy delays is executed also when its client has given it up
+		// and is closed. What it writes lasts for its lease then, of milliseconds where a
+		// story delays so. Anything longer is still found: after Close nobody is left who
+		// could take it away.
 		if !locktest.Within(time.Second, func() bool { left = keys(); return len(left) == 0 }) {
 			ar.Errorf("after Close there are the keys %q, which were written late", left)
 		}

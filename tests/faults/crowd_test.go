@@ -108,8 +108,9 @@ func (s *story) tellCrowd(local bool, end func(*story, *redlatch.Hold, func())) 
 		s.T.Errorf("Close: %v", err)
 	}
 	s.wantGoroutines("after Close", before+more)
-	// A caller that was let in as Close ended leaves a release to the background. It is sent once:
-	// a closed client repeats nothing, and what the server does not answer then stays until its TTL.
+	// A caller that was let in as Close ended leaves a release to the background. It
+	// is sent once: a closed client repeats nothing, and what the server does not
+	// answer then stays until its TTL.
 	free := func() bool { return len(s.list("HGETALL", s.lock)) == 0 }
 	if !locktest.Within(locktest.Generous, free) && s.asked.unanswered() > slow {
 		standstill.NotProven(s.T, "%d requests had no answer in time since the end began", s.asked.unanswered()-slow)

@@ -166,11 +166,13 @@ func (s *story) fairWaitersCutOffYield() {
 	s.wantFree("in the end")
 }
 
-// givenFor is for how long a waiter has a lock that it is given, from its last request on, unless it renews it: see docs/protocol.md.
+// givenFor is for how long a waiter has a lock that it is given, from its last
+// request on, unless it renews it: see docs/protocol.md.
 const givenFor = 6 * time.Second
 
-// Who is given the lock has seconds to renew or to release it. On a machine that gives the process or the server nothing for so long, the
-// lock goes to the next one, as it should.
+// Who is given the lock has seconds to renew or to release it. On a machine that
+// gives the process or the server nothing for so long, the lock goes to the next
+// one, as it should.
 func (s *story) fairProcessesExclude() {
 	const goroutines, rounds = 8, 20
 	clients := []*redlatch.Client{s.c, s.other, s.client(s.direct, redlatch.Config{})}

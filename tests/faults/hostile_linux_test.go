@@ -28,10 +28,10 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A hostile server, or whoever is between it and us without TLS, can send anything. Of
-// most of it the client libraries make an error; some of it ends the process, and
-// nothing that redlatch does could prevent that. Each way is tried by a process of its
-// own, with little memory.
+// A hostile server, or whoever is between it and us without TLS, can send
+// anything. Of most of it the client libraries make an error; some of it ends the
+// process, and nothing that redlatch does could prevent that. Each way is tried by
+// a process of its own, with little memory.
 
 // A mode is a way to be hostile.
 type mode struct {
@@ -41,8 +41,8 @@ type mode struct {
 	more string // or sends this again and again
 	// fatal are the adapters whose library ends the process.
 	fatal []string
-	// either are those of which that depends on who reads it first, or on what ends first:
-	// the memory, or the library's patience.
+	// either are those of which that depends on who reads it first, or on what ends
+	// first: the memory, or the library's patience.
 	either []string
 }
 
@@ -203,8 +203,8 @@ func libraries(t *testing.T) map[string]string {
 	return by
 }
 
-// victimDies runs a client against a server that is hostile in some way, and returns
-// why its process ended, if not as it was to.
+// victimDies runs a client against a server that is hostile in some way, and
+// returns why its process ended, if not as it was to.
 func victimDies(t *testing.T, adapter string, messages bool, m mode) string {
 	t.Helper()
 	s := newHostile(t, messages, m)
@@ -258,8 +258,8 @@ func victimDies(t *testing.T, adapter string, messages bool, m mode) string {
 
 func first(text string, n int) string { return text[:min(n, len(text))] }
 
-// beVictim makes calls, whose errors it does not mind. It ends when they have ended, and
-// it has heard all that the server says.
+// beVictim makes calls, whose errors it does not mind. It ends when they have
+// ended, and it has heard all that the server says.
 func beVictim(t *testing.T, role string) {
 	name, addr, _ := strings.Cut(role, " ")
 	limit := syscall.Rlimit{Cur: hostileMemory, Max: hostileMemory}
@@ -378,7 +378,8 @@ func (s *hostile) serve(conn net.Conn) {
 	}
 }
 
-// beHostile says what it is to say, and waits until the other end has had time to hear it.
+// beHostile says what it is to say, and waits until the other end has had time to
+// hear it.
 func (s *hostile) beHostile(conn net.Conn, before string) {
 	defer close(s.told)
 	close(s.begun)

@@ -104,7 +104,8 @@ func (s *story) barrierGoesRoundAndRound() {
 	if err := <-y; err == nil {
 		t.Error("two of four have gone")
 	}
-	// The other one comes whenever the machine lets it, perhaps behind a reset: then it needs another.
+	// The other one comes whenever the machine lets it, perhaps behind a reset: then
+	// it needs another.
 	if !locktest.Within(locktest.Generous, func() bool {
 		if err := barrier.New(clients[1], s.lock, parties).Reset(bg); err != nil {
 			t.Error(err)
@@ -124,8 +125,9 @@ func (s *story) barrierGoesRoundAndRound() {
 	s.forget()
 }
 
-// forget deletes what latches and barriers leave to its TTL. Callers that have left a barrier say so in the background, and write in the
-// place of those that are not there any more: Close waits for them.
+// forget deletes what latches and barriers leave to its TTL. Callers that have
+// left a barrier say so in the background, and write in the place of those that
+// are not there any more: Close waits for them.
 func (s *story) forget() {
 	s.T.Helper()
 	for _, c := range s.clients {

@@ -189,9 +189,9 @@ func (s *story) ends(call string, d time.Duration, f func(context.Context) error
 	s.crowd.Go(func() { s.wantUnavailable(call, s.failure(call, d, f)) })
 }
 
-// endsItself is ends for what is told to end after d. If a machine is so busy that no
-// attempt has failed by then, nothing is known of an outage: it is told again, with
-// a longer time.
+// endsItself is ends for what is told to end after d. If a machine is so busy that
+// no attempt has failed by then, nothing is known of an outage: it is told again,
+// with a longer time.
 func (s *story) endsItself(call string, d, limit time.Duration, f func(context.Context, time.Duration) error) {
 	s.crowd.Go(func() {
 		for ; ; d *= 2 {
@@ -266,8 +266,9 @@ func (s *story) cutOff(cut func()) {
 	s.toldInTime(h, redlatch.LostExpired)
 }
 
-// toldInTime checks that h ends, for a reason, before somebody else can get its lock. Renewals
-// may still reach the server meanwhile, so its clock is asked all the time.
+// toldInTime checks that h ends, for a reason, before somebody else can get its
+// lock. Renewals may still reach the server meanwhile, so its clock is asked all
+// the time.
 //
 // Nobody is told anything in a process that stands still. If this one has, for
 // longer than the margin allows, the test can only say so.

@@ -117,8 +117,9 @@ func (s *story) cancelledAcquirePassesItsTakeOn(most int, opts ...redlatch.Plain
 	s.wantFree("in the end")
 }
 
-// A listened context tells when somebody waits for its end. Acquire does not before
-// it has lined up. (There is no event of it: SlowWait needs a hold to wait for.)
+// A listened context tells when somebody waits for its end. Acquire does not
+// before it has lined up. (There is no event of it: SlowWait needs a hold to wait
+// for.)
 type listened struct {
 	context.Context
 	waits func()

@@ -57,8 +57,8 @@ func impossibleLeases() []telling {
 	}
 }
 
-// A watchdog hold inside the hold of a short lease is renewed for the
-// watchdog's time. At what pace: TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace.
+// A watchdog hold inside the hold of a short lease is renewed for the watchdog's
+// time. At what pace: TestAWatchdogHoldInsideAShortLeaseIsRenewedAtItsOwnPace.
 func (s *story) watchdogHoldInsideAShortLease() {
 	const short = 15 * time.Second // in which a busy machine enters it once more
 	outer := s.acquire(bg, redlatch.Lease(short))

@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A post holds back the requests of a tap, to arrive at any time, and any number of
-// times.
+// A post holds back the requests of a tap, to arrive at any time, and any number
+// of times.
 type post struct {
 	hold bool
 	held []func() (driver.Reply, error)

@@ -24,8 +24,8 @@ const generous = time.Minute
 // timeout is as long as drivers may take for a request: nothing here waits for it.
 const timeout = generous
 
-// persistent sends again what has certainly not been executed: go-redis takes three seconds
-// at most to connect, and a busy machine more.
+// persistent sends again what has certainly not been executed: go-redis takes
+// three seconds at most to connect, and a busy machine more.
 type persistent struct{ driver.Redis }
 
 func (p persistent) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {

@@ -229,7 +229,8 @@ func TestKeyRemember(t *testing.T) {
 	})
 }
 
-// Keys that differ in Remember guard one value: each holder can be as late as the longest says.
+// Keys that differ in Remember guard one value: each holder can be as late as the
+// longest says.
 func TestNoKeyForgetsSoonerThanAnotherWants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := redlatchtest.NewServer(t).Redis()

@@ -129,7 +129,8 @@ func TestTableFollowsTheRule(t *testing.T) {
 	wantRow(t, db, 7, 116, 6)
 }
 
-// A program that has not opened its database, or has no context, is told so, and does not panic.
+// A program that has not opened its database, or has no context, is told so, and
+// does not panic.
 func TestTableNeedsADatabaseAndAContext(t *testing.T) {
 	ctxs := map[string]context.Context{"no database": bg, "nil context": nil}
 	for want, ctx := range ctxs {

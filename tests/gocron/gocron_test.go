@@ -156,7 +156,8 @@ func TestOneProcessRunsAllJobsUntilItEnds(t *testing.T) {
 	})
 }
 
-// A leader that is cut off runs no more jobs, before it can be told and before another one leads.
+// A leader that is cut off runs no more jobs, before it can be told and before
+// another one leads.
 func TestAnElectorThatIsCutOffRunsNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool

@@ -24,7 +24,8 @@ func failures() (<-chan error, gocron.JobOption) {
 	return failed, gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err }))
 }
 
-// A job went on beside the next one when its lock was lost: gocron does not tell it.
+// A job went on beside the next one when its lock was lost: gocron does not tell
+// it.
 func TestATaskStopsWhenItsLockIsLost(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		locker := redlatchgocron.NewLocker(redlatchtest.NewClient(w.T, redlatch.Config{}), redlatchgocron.Options{Prefix: "jobs:"})
@@ -57,7 +58,8 @@ func TestATaskStopsWhenItsLockIsLost(t *testing.T) {
 	})
 }
 
-// A run that does not heed its context must not take the hold of the next one, nor leave it one that is over.
+// A run that does not heed its context must not take the hold of the next one, nor
+// leave it one that is over.
 func TestEachRunHasItsOwnHold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		locker := redlatchgocron.NewLocker(redlatchtest.NewClient(w.T, redlatch.Config{}), redlatchgocron.Options{})
@@ -151,7 +153,8 @@ func TestATaskOfALeaderStopsWithItsTerm(t *testing.T) {
 	})
 }
 
-// The leadership was given up while tasks still stopped, so the next leader's jobs ran beside them.
+// The leadership was given up while tasks still stopped, so the next leader's jobs
+// ran beside them.
 func TestTheNextLeaderWaitsForTheTasksOfTheLast(t *testing.T) {
 	for _, end := range []struct {
 		name string
@@ -210,7 +213,8 @@ func TestTheNextLeaderWaitsForTheTasksOfTheLast(t *testing.T) {
 	}
 }
 
-// A task that resigns would wait for itself, as the leadership is given up only after it has returned.
+// A task that resigns would wait for itself, as the leadership is given up only
+// after it has returned.
 func TestATaskThatResignsDoesNotWaitForItself(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		candidate := election.New(w.Client(redlatch.Config{}), "scheduler")
@@ -231,7 +235,8 @@ func TestATaskThatResignsDoesNotWaitForItself(t *testing.T) {
 	})
 }
 
-// A task that ignores its context must not keep its process from leading, once the leadership is lost.
+// A task that ignores its context must not keep its process from leading, once the
+// leadership is lost.
 func TestATaskThatIgnoresItsContextDoesNotKeepALostTerm(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		elector := redlatchgocron.NewElector(election.New(redlatchtest.NewClient(w.T, redlatch.Config{}), "scheduler"))

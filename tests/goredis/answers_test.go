@@ -22,7 +22,8 @@ import (
 
 // A talker is a server of Pub/Sub that says what a test wants, over RESP2.
 type talker struct {
-	// answer returns what a request is answered with: what a server says, for the zero value.
+	// answer returns what a request is answered with: what a server says, for the zero
+	// value.
 	answer func(conn int64, words []string) string
 	slow   time.Duration // how long each write of a client takes
 	dials  atomic.Int64
@@ -114,8 +115,8 @@ func inTalk(t *testing.T, s *talker, opt redis.Options, f func(t *testing.T, r d
 	})
 }
 
-// inRealTime returns a driver for s without a time-out for writing. go-redis locks a mutex while it
-// writes, which stops fake time if somebody waits for it.
+// inRealTime returns a driver for s without a time-out for writing. go-redis locks
+// a mutex while it writes, which stops fake time if somebody waits for it.
 func inRealTime(t *testing.T, s *talker) driver.Redis {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: s.dial, WriteTimeout: -1})
@@ -129,7 +130,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// For each refusal that was over, all channels that had been refused were looked at.
+// For each refusal that was over, all channels that had been refused were looked
+// at.
 func TestManyRefusedChannelsCostNoMoreEach(t *testing.T) {
 	each := func(n int) (cost time.Duration) {
 		var refusals atomic.Int64
@@ -160,7 +162,8 @@ func TestManyRefusedChannelsCostNoMoreEach(t *testing.T) {
 	}
 }
 
-// A connection on which nothing can be written kept its channels: without WriteTimeout for ever.
+// A connection on which nothing can be written kept its channels: without
+// WriteTimeout for ever.
 func TestAWriteThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
@@ -207,9 +210,9 @@ func TestASilentConnectionIsFoundOutWhileMuchIsAsked(t *testing.T) {
 	}
 }
 
-// go-redis replaces a connection without a word when a maintenance or some errors want it to, if
-// the dialer minds no context. Nobody renewed what may have been lost with the old one, and what was
-// to be answered there was waited for.
+// go-redis replaces a connection without a word when a maintenance or some errors
+// want it to, if the dialer minds no context. Nobody renewed what may have been
+// lost with the old one, and what was to be answered there was waited for.
 func TestAConnectionThatGoRedisReplacesIsABreak(t *testing.T) {
 	s := &talker{answer: func(conn int64, words []string) string {
 		if conn == 1 && words[0] == "ping" {

@@ -51,8 +51,8 @@ func TestRefusedCredentialsThatRotate(t *testing.T) {
 	}
 }
 
-// refusal runs a script until the server has answered, and returns its error, if any: go-redis
-// takes three seconds at most to connect, and a busy machine more.
+// refusal runs a script until the server has answered, and returns its error, if
+// any: go-redis takes three seconds at most to connect, and a busy machine more.
 func refusal(t *testing.T, r driver.Redis) (err error) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {

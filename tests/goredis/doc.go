@@ -1,3 +1,3 @@
-// Package goredis tests the adapter for go-redis, whose own module requires nothing for
-// its tests.
+// Package goredis tests the adapter for go-redis, whose own module requires
+// nothing for its tests.
 package goredis

@@ -37,8 +37,9 @@ func newScript(t *testing.T, source string) *driver.Script {
 	return driver.NewScript(t.Name(), source)
 }
 
-// forgetTimers has go-redis forget the timers with which callers have waited for a connection. It shares them among all that
-// wait, and a timer of a bubble may not be set from anywhere else.
+// forgetTimers has go-redis forget the timers with which callers have waited for a
+// connection. It shares them among all that wait, and a timer of a bubble may not
+// be set from anywhere else.
 func forgetTimers() {
 	runtime.GC()
 	runtime.GC() // until then a sync.Pool keeps what it has
@@ -318,8 +319,8 @@ func TestShortTimeoutsAllowAShortWatchdogTimeout(t *testing.T) {
 	_ = c.Close()
 }
 
-// A server that answers late, but in time, says that it does not know the script. It
-// has to be told it nevertheless.
+// A server that answers late, but in time, says that it does not know the script.
+// It has to be told it nevertheless.
 func TestASlowServerIsToldTheScript(t *testing.T) {
 	opt := redis.Options{DialTimeout: 200 * time.Millisecond, ReadTimeout: time.Second, WriteTimeout: time.Second}
 	inBubble(t, opt, func(t *testing.T, p *faultnet.Proxy, r driver.Redis) {
@@ -339,7 +340,8 @@ func TestASlowServerIsToldTheScript(t *testing.T) {
 	})
 }
 
-// A hook that keeps a command or a pipeline from the server keeps it from being executed.
+// A hook that keeps a command or a pipeline from the server keeps it from being
+// executed.
 type refusing struct{ err error }
 
 func (refusing) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -399,8 +401,8 @@ func TestRunAckedInTime(t *testing.T) {
 	}
 }
 
-// go-redis panics where a server announces what there cannot be. That is an error, and a
-// panic of the program's own hook goes on.
+// go-redis panics where a server announces what there cannot be. That is an error,
+// and a panic of the program's own hook goes on.
 func TestWhatCannotBeReadEndsNoProcess(t *testing.T) {
 	for _, answer := range []string{"$9223372036854775807\r\n", "*9223372036854775807\r\n"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -429,7 +431,8 @@ func TestWhatCannotBeReadEndsNoProcess(t *testing.T) {
 			if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.Unknown {
 				t.Errorf("%q: %v", answer, err)
 			}
-			// The connection is in the pool, and what comes there next may be the rest of that.
+			// The connection is in the pool, and what comes there next may be the rest of
+			// that.
 			if _, err := r.Run(t.Context(), s, nil, nil); !errors.As(err, &re) || re.Outcome != driver.NotExecuted {
 				t.Errorf("after %q: %v, want that nothing is sent any more", answer, err)
 			}
@@ -463,7 +466,8 @@ func (panics) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(context.Context, redis.Cmder) error { panic("mine") }
 }
 
-// A crowd needs a few pipelines, which hooks see as such; what is alone goes out as a command.
+// A crowd needs a few pipelines, which hooks see as such; what is alone goes out
+// as a command.
 func TestSharedPipelines(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: testserver.Start(t, testserver.Redis).Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -536,7 +540,8 @@ func TestWhoSends(t *testing.T) {
 			}
 			hook := &senders{name: name}
 			rdb.AddHook(hook)
-			// What a client asks at first, workers ask, and what it asks while the machine is busy.
+			// What a client asks at first, workers ask, and what it asks while the machine is
+			// busy.
 			for end := time.Now().Add(time.Minute); ; {
 				before := hook.callers.Load()
 				acquireAndRelease()

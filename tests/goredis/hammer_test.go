@@ -35,7 +35,8 @@ func (x *hearer) hear(n driver.Notice) {
 	x.heard = append(x.heard, n)
 }
 
-// wrong says what is wrong with what was heard, if the last thing that was said is word.
+// wrong says what is wrong with what was heard, if the last thing that was said is
+// word.
 func (x *hearer) wrong(word string) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -50,8 +51,8 @@ func (x *hearer) wrong(word string) string {
 	return ""
 }
 
-// Whatever happens to the connections, and whatever is refused: when it is over, whoever listens
-// hears, and nobody else is subscribed.
+// Whatever happens to the connections, and whatever is refused: when it is over,
+// whoever listens hears, and nobody else is subscribed.
 func TestWhoeverListensHearsWhenTroubleIsOver(t *testing.T) {
 	channels := []string{"a", "b", "c", "d"}
 	randtest.Run(t, func(t *testing.T, r *randtest.Rand) {

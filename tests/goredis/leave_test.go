@@ -47,7 +47,8 @@ func late(by time.Duration) func(faultnet.Request) faultnet.Action {
 	return func(faultnet.Request) faultnet.Action { return faultnet.Delay(by) }
 }
 
-// A hook of the program may keep what it sees: commands, which it prints later, and contexts, for whose end it waits.
+// A hook of the program may keep what it sees: commands, which it prints later,
+// and contexts, for whose end it waits.
 func TestHooksMayKeepCommandsAndContexts(t *testing.T) {
 	k := keeps{seen: make(chan redis.Cmder, 100), open: new(atomic.Int64)}
 	onClient(t, redis.Options{}, func(c *redis.Client) { c.AddHook(k) }, func(t *testing.T, _ *faultnet.Proxy, r driver.Redis) {

@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
-// A program whose blocking commands had all connections of the pool was told that the server gives no answer.
+// A program whose blocking commands had all connections of the pool was told that
+// the server gives no answer.
 func TestTheErrorNamesAPoolThatBlockingCommandsFill(t *testing.T) {
 	s := testserver.Start(t, testserver.Kinds()[0])
 	const d = 500 * time.Millisecond

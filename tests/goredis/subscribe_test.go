@@ -30,7 +30,8 @@ func listen(t *testing.T, r driver.Redis, channel string, sharded bool) (confirm
 	return all
 }
 
-// A server that refuses a PING is alive. It was taken for a broken one, every three seconds.
+// A server that refuses a PING is alive. It was taken for a broken one, every
+// three seconds.
 func TestARefusedPingEndsNoSubscription(t *testing.T) {
 	var pings atomic.Int64
 	pingless := func(b []byte) []byte {
@@ -78,8 +79,8 @@ func (c rewriting) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// go-redis connects anew before it says that a connection was lost. As long as that lasted,
-// nobody renewed what may have been lost with the server.
+// go-redis connects anew before it says that a connection was lost. As long as
+// that lasted, nobody renewed what may have been lost with the server.
 func TestABreakIsToldBeforeAnythingConnectsAnew(t *testing.T) {
 	var hang atomic.Bool
 	var dial func(ctx context.Context) (net.Conn, error)

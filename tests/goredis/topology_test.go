@@ -17,8 +17,8 @@ import (
 // closed.
 const redial = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
 
-// timeout is how long a topology waits for what is silent. What dies in these tests
-// is not.
+// timeout is how long a topology waits for what is silent. What dies in these
+// tests is not.
 const timeout = 10 * time.Second
 
 func use(t *testing.T, rdb redis.UniversalClient) driver.Redis {

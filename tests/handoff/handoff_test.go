@@ -229,8 +229,8 @@ func turns(w *locktest.World, processes, goroutines, turns int, section time.Dur
 	}
 }
 
-// Redis may keep the lock for an hour, after an extension or a re-entry that nobody
-// waited for: the next holder's watchdog must not have that.
+// Redis may keep the lock for an hour, after an extension or a re-entry that
+// nobody waited for: the next holder's watchdog must not have that.
 func TestALongTTLThatMayComeIsNotPassedOn(t *testing.T) {
 	const hour = "3600000"
 	for _, how := range []string{"extension in flight", "re-entry without answer"} {

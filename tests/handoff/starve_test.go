@@ -197,8 +197,8 @@ func TestALoopLeavesOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// redissonTakes waits for a lock as Redisson does: it tries on a message, or when the
-// TTL is over.
+// redissonTakes waits for a lock as Redisson does: it tries on a message, or when
+// the TTL is over.
 func redissonTakes(w *locktest.World, ctx context.Context, name string, rtt time.Duration, section time.Duration, waited func(time.Duration)) {
 	rdb := redis.NewClient(w.Options(w.Dial))
 	defer func() { _ = rdb.Close() }()
@@ -368,8 +368,8 @@ func TestAWaiterHasTheLockInTime(t *testing.T) {
 	}
 }
 
-// A caller leaves, and gets the lock all the same, after a pause that nobody has used: the lock passes on in its process for a
-// quantum only, as any other.
+// A caller leaves, and gets the lock all the same, after a pause that nobody has
+// used: the lock passes on in its process for a quantum only, as any other.
 func TestALockThatCameTooLateForItsCallerIsNotPassedOnForEver(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w.Listen(nil, "redisson_lock__channel:{orders}") // takes nothing
@@ -405,9 +405,10 @@ func TestALockThatCameTooLateForItsCallerIsNotPassedOnForEver(t *testing.T) {
 	})
 }
 
-// Who listens and takes nothing costs a tenth. It had cost a semaphore half of what it
-// could do; one of 64 permits two fifths, for turns went on after the pause; one of 8
-// with NoHandOff nearly all, for its process took messages of its own for another's.
+// Who listens and takes nothing costs a tenth. It had cost a semaphore half of
+// what it could do; one of 64 permits two fifths, for turns went on after the
+// pause; one of 8 with NoHandOff nearly all, for its process took messages of its
+// own for another's.
 func TestAListenerThatTakesNothingCostsATenth(t *testing.T) {
 	locktest.Long(t)
 	const ms = time.Millisecond

@@ -129,8 +129,8 @@ func TestAReleaseThatNobodyListensToLeavesNothing(t *testing.T) {
 	})
 }
 
-// Who subscribes to a pattern hears each release and waits for nothing. A user that
-// must not ask who listens cannot be told that, but everything works.
+// Who subscribes to a pattern hears each release and waits for nothing. A user
+// that must not ask who listens cannot be told that, but everything works.
 func TestWhoListensToAPatternIsNoWaiter(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		s.MustDo("ACL", "SETUSER", "default", "+psubscribe", "allchannels")
@@ -211,8 +211,8 @@ func TestInAClusterAPauseIsMadeOnceASecondForThoseUnseen(t *testing.T) {
 	}
 }
 
-// A reader that only tries was told of turns that others had taken long ago, if the
-// readers with whom it would have waited had once made a pause.
+// A reader that only tries was told of turns that others had taken long ago, if
+// the readers with whom it would have waited had once made a pause.
 func TestAReaderThatTriesIsToldWhyTheLockIsBusyNow(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, far := w.Client(redlatch.Config{}), farClient(w, 8*time.Millisecond, redlatch.Config{})

@@ -8,7 +8,8 @@ import (
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
-// TestGoldenEntries records what Redisson calls the locks and synchronizers of entries.
+// TestGoldenEntries records what Redisson calls the locks and synchronizers of
+// entries.
 func TestGoldenEntries(t *testing.T) {
 	needsServers(t)
 	for _, version := range versions {

@@ -179,7 +179,8 @@ const (
 	renewedWatchdog = 3 * time.Second
 )
 
-// recordLife performs the steps, notes what each does, and says how long that took.
+// recordLife performs the steps, notes what each does, and says how long that
+// took.
 func recordLife(t *testing.T, version, kind, name string, watchdog time.Duration, life []golden.Step) (golden.Vector, time.Duration) {
 	t.Helper()
 	w := newWorld(t, cast{version: version, kind: kind}, testserver.Redis)

@@ -243,7 +243,8 @@ func (m *monitor) note(s *golden.Step) {
 	s.Scripts = slices.DeleteFunc(s.Scripts, func(x golden.Script) bool { return len(x.Runs) == 0 })
 }
 
-// keys returns what is in Redis, but for unlock latches, and the notes of clients who they are.
+// keys returns what is in Redis, but for unlock latches, and the notes of clients
+// who they are.
 func (m *monitor) keys() map[string]golden.Hash {
 	m.w.t.Helper()
 	all := map[string]golden.Hash{}

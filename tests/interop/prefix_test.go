@@ -7,7 +7,8 @@ import (
 	"github.com/redlatch/redlatch/tests/interop/peer"
 )
 
-// What a client with a prefix says to be a lock, Java has by a name with that prefix in it, and so the other way round.
+// What a client with a prefix says to be a lock, Java has by a name with that
+// prefix in it, and so the other way round.
 func TestAPrefixIsAPartOfTheNameInJava(t *testing.T) {
 	eachPair(t, peer.Plain, func(t *testing.T, w *world) {
 		at := len(w.name) / 2

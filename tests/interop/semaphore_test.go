@@ -87,8 +87,9 @@ func semaphoreOfBoth(t *testing.T, w *world) {
 	w.deletes(j)
 }
 
-// Who waits in Go for a semaphore that Java deletes is told that there is none, or sets it up again if it knows the
-// number. Who waits in Java is told nothing, and goes on when there are permits.
+// Who waits in Go for a semaphore that Java deletes is told that there is none, or
+// sets it up again if it knows the number. Who waits in Java is told nothing, and
+// goes on when there are permits.
 func TestSemaphoreIsDeleted(t *testing.T) {
 	eachOf(t, peer.Semaphore, func(t *testing.T, w *world) {
 		s, j := w.goSemaphore(), w.javaSync("t1")
@@ -173,8 +174,8 @@ func semaphoreWakes(_ *testing.T, w *world) {
 	w.inSoon(waiter)
 	w.yes(s.Delete(w.ctx))
 
-	// Who waits in Go asks at times, and may do so while Java has deleted the semaphore and not yet set it up again: then
-	// it waits anew.
+	// Who waits in Go asks at times, and may do so while Java has deleted the
+	// semaphore and not yet set it up again: then it waits anew.
 	var deleted atomic.Bool
 	acquire := func(n int) *waiting {
 		deleted.Store(false)

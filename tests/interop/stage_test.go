@@ -165,7 +165,8 @@ type tale struct {
 	kinds []string
 }
 
-// wakes are the stories of who waits for the other side and goes on by its message.
+// wakes are the stories of who waits for the other side and goes on by its
+// message.
 var wakes = []tale{
 	{"GoReleaseWakesJava", goReleaseWakesJava, exclusive},
 	{"JavaUnlockWakesGo", javaUnlockWakesGo, exclusive},

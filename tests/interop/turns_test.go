@@ -52,8 +52,9 @@ func javaTurns(t *testing.T, w *world, section, delay time.Duration) {
 	crowd := w.goCrowd(goroutines, section)
 	defer crowd.stop()
 
-	// A waiter that is passed over is so in all rounds; one good round is enough. Of two threads that subscribe again and
-	// again, one of Redisson 3.18.1 may wait in vain for a subscription of its own client: redisson #4216, #5046.
+	// A waiter that is passed over is so in all rounds; one good round is enough. Of
+	// two threads that subscribe again and again, one of Redisson 3.18.1 may wait in
+	// vain for a subscription of its own client: redisson #4216, #5046.
 	excuse := ""
 	for round := range rounds {
 		got, err := java.Loop(w.ctx, peer.Loop{

@@ -50,7 +50,8 @@ func TestJavaWatchdogKeepsTheLockFromGo(t *testing.T) {
 	})
 }
 
-// javaKeepsTheLock has Go wait until Java, whose watchdog renews the lock, unlocks it.
+// javaKeepsTheLock has Go wait until Java, whose watchdog renews the lock, unlocks
+// it.
 func (w *world) javaKeepsTheLock(j javaLock) {
 	waiter := w.goWaits()
 	w.stays(w.javaOwner("t1"), ownWatchdog+ownWatchdog/2)

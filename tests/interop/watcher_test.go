@@ -33,8 +33,9 @@ const (
 	watchedRead  = "fleet:read"
 )
 
-// Who has the rule for watching, and nothing else, sees with what top and serve are made of what both libraries
-// hold and wait for; it writes nothing, and is refused nothing.
+// Who has the rule for watching, and nothing else, sees with what top and serve
+// are made of what both libraries hold and wait for; it writes nothing, and is
+// refused nothing.
 func TestAWatcherSeesAFleetOfBoth(t *testing.T) {
 	needsServers(t)
 	t.Parallel()
@@ -153,7 +154,8 @@ func (w *world) keys() (all []string) {
 	return all
 }
 
-// isSeen waits until the watcher sees all locks as they are, by each way of looking.
+// isSeen waits until the watcher sees all locks as they are, by each way of
+// looking.
 func (w *world) isSeen(want map[string]string) {
 	w.t.Helper()
 	redis := drivers.Rueidis.Open(w.t, drivers.Place{Rueidis: rueidisv1.ClientOption{
@@ -212,7 +214,8 @@ func (w *world) isSeen(want map[string]string) {
 	}
 }
 
-// stands says in a line who holds a lock and who waits for it, as far as the watcher sees it.
+// stands says in a line who holds a lock and who waits for it, as far as the
+// watcher sees it.
 func stands(l *overview.Lock) string {
 	n, _ := l.Waiters()
 	text := fmt.Sprintf("%d wait", n)

@@ -85,8 +85,9 @@ func each(t *testing.T, story func(t *testing.T, w *world), kinds ...string) {
 	}
 }
 
-// tell tells a story, and again as long as there is a wake of a redlatch waiter that
-// was quick in none of the tellings: then it may have been a poll and no message.
+// tell tells a story, and again as long as there is a wake of a redlatch waiter
+// that was quick in none of the tellings: then it may have been a poll and no
+// message.
 func tell(t *testing.T, open func(t *testing.T) *world, story func(t *testing.T, w *world)) {
 	t.Helper()
 	var late map[int]string
@@ -540,8 +541,8 @@ func (w *world) goWaits(opts ...redlatch.PlainOption) *goWaiting {
 }
 
 // inSoon checks that these calls, which have just been told to go on, do so by the
-// message. Java's would go on at the end of a long lease, or never; redlatch's at the
-// next poll.
+// message. Java's would go on at the end of a long lease, or never; redlatch's at
+// the next poll.
 func (w *world) inSoon(all ...*waiting) {
 	w.t.Helper()
 	w.inSoonFrom(time.Now(), all...)

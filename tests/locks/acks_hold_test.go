@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Redisson issues 4822, 4706 and 6025: a re-entry that replicas did not acknowledge
-// was tried again, and counted each time.
+// Redisson issues 4822, 4706 and 6025: a re-entry that replicas did not
+// acknowledge was tried again, and counted each time.
 func TestAReentryThatIsNotAcknowledgedIsNotCounted(t *testing.T) {
 	for kind, of := range locktest.MemberKinds {
 		if kind == "read" || kind == "non-re-entry" {
@@ -317,7 +317,8 @@ func TestRenewalsDoNotWaitForReplicasUnlessAskedTo(t *testing.T) {
 	}
 }
 
-// That a lock is gone the primary knows by itself, however silent its replicas are.
+// That a lock is gone the primary knows by itself, however silent its replicas
+// are.
 func TestALossIsToldWithoutReplicas(t *testing.T) {
 	for _, lease := range []bool{false, true} {
 		locktest.InFakeTime(t, func(w *locktest.World) {

@@ -28,8 +28,8 @@ func oneIfRequired(policy redlatch.Acks) int {
 	return 0
 }
 
-// threeClients returns clients of one server with one replica, and clients of others
-// that do not ask for it.
+// threeClients returns clients of one server with one replica, and clients of
+// others that do not ask for it.
 func threeClients(w *locktest.World, acks redlatch.Acks) (cs, others []*redlatch.Client, ds []*locktest.Acker) {
 	w.Helper()
 	for i := range 3 {
@@ -40,8 +40,8 @@ func threeClients(w *locktest.World, acks redlatch.Acks) (cs, others []*redlatch
 	return cs, others, ds
 }
 
-// A caller that leaves while replicas are waited for leaves nothing behind, whether
-// they acknowledge what it has got or not.
+// A caller that leaves while replicas are waited for leaves nothing behind,
+// whether they acknowledge what it has got or not.
 func TestWhoLeavesWhileReplicasAreWaitedForHasNothing(t *testing.T) {
 	for _, x := range takings() {
 		for acked := range 2 {
@@ -199,8 +199,8 @@ func TestALostReplyBeforeAnAcknowledgement(t *testing.T) {
 	}
 }
 
-// An attempt that was too few, and one that is not asked about, are used again: one
-// does not inherit from the other.
+// An attempt that was too few, and one that is not asked about, are used again:
+// one does not inherit from the other.
 func TestAnAttemptForgetsTheLastOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
@@ -221,9 +221,9 @@ func TestAnAttemptForgetsTheLastOne(t *testing.T) {
 	})
 }
 
-// Permits whose acquisition replicas do not acknowledge go back, all of them, once:
-// neither those who leave meanwhile, nor those who release, nor a server that is
-// silent for a while changes how many there are.
+// Permits whose acquisition replicas do not acknowledge go back, all of them,
+// once: neither those who leave meanwhile, nor those who release, nor a server
+// that is silent for a while changes how many there are.
 func TestPermitsThatReplicasDoNotKnowAreNeitherLostNorDoubled(t *testing.T) {
 	const all = 7
 	locktest.InFakeTime(t, func(w *locktest.World) {
@@ -374,8 +374,8 @@ func TestAPermitWhoseReleaseReplicasDoNotKnowIsReported(t *testing.T) {
 	}
 }
 
-// A permit that goes back because replicas do not know it is not handed to the next
-// in line. One that is released meanwhile is: they have known that for long.
+// A permit that goes back because replicas do not know it is not handed to the
+// next in line. One that is released meanwhile is: they have known that for long.
 func TestAPermitThatGoesBackIsNobodysInBetween(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckRequired, AckReplicas: 1}, 1, 1)
@@ -446,9 +446,9 @@ func TestPermitsWithIDsThatReplicasDoNotKnowAreGivenBackOnce(t *testing.T) {
 	})
 }
 
-// A server may have WAIT wait only for what was written on the same connection, so a
-// request that was executed before must write something when it is sent again, or
-// replicas would seem to know what they do not.
+// A server may have WAIT wait only for what was written on the same connection, so
+// a request that was executed before must write something when it is sent again,
+// or replicas would seem to know what they do not.
 func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 	for _, x := range takings() {
 		if x.name == "multi of several clients" || x.name == "red" {
@@ -500,8 +500,8 @@ func TestARequestThatIsSentAgainWritesSomething(t *testing.T) {
 	}
 }
 
-// reporting returns a client with one replica that has acknowledged all, and what it
-// reports that replicas have not.
+// reporting returns a client with one replica that has acknowledged all, and what
+// it reports that replicas have not.
 func reporting(w *locktest.World, policy redlatch.Acks) (*redlatch.Client, *locktest.Acker, *[]observe.NotAcknowledgedEvent) {
 	var told []observe.NotAcknowledgedEvent
 	c, d := w.Acking(redlatch.Config{Acks: policy, AckReplicas: oneIfRequired(policy)}, 1, 1, observe.Hooks{

@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Members of clients with policies of their own: what one requires fails the whole,
-// at once and by name, in whatever place it is.
+// Members of clients with policies of their own: what one requires fails the
+// whole, at once and by name, in whatever place it is.
 func TestAMultiLockFailsWithTheMemberThatIsNotAcknowledged(t *testing.T) {
 	for strict := range 3 {
 		for _, once := range []bool{false, true} {
@@ -157,8 +157,8 @@ func TestReadersAreAcknowledgedTogether(t *testing.T) {
 	}
 }
 
-// Replicas that are silent keep waiting callers waiting, and nothing else: holds are
-// renewed and released in time.
+// Replicas that are silent keep waiting callers waiting, and nothing else: holds
+// are renewed and released in time.
 func TestAThousandCallersThatWaitForReplicasAreInNobodysWay(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, d := w.Acking(redlatch.Config{Acks: redlatch.AckBestEffort}, 1, 1)

@@ -244,8 +244,8 @@ func takeUnder(w *locktest.World, x taking, policy redlatch.Acks, alone bool, wa
 	wantFree(w, x, others)
 }
 
-// Nothing needs replicas but what acquires, what gives permits back or changes their
-// number, or what prolongs a lease that must be acknowledged.
+// Nothing needs replicas but what acquires, what gives permits back or changes
+// their number, or what prolongs a lease that must be acknowledged.
 func TestWhatReplicasAreAskedFor(t *testing.T) {
 	for policy, renewals := range map[redlatch.Acks][]string{
 		redlatch.AckAny:        nil,

@@ -32,8 +32,8 @@ func scores(w *locktest.World, name string) (map[string]float64, []string) {
 	return maps.Clone(live), ids
 }
 
-// A hand-off changes one score, however many wait: that of the last one, which Redisson
-// reads. The others keep theirs.
+// A hand-off changes one score, however many wait: that of the last one, which
+// Redisson reads. The others keep theirs.
 func TestAHandOffMovesOneScore(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		const crowd = 20
@@ -61,8 +61,8 @@ func TestAHandOffMovesOneScore(t *testing.T) {
 	})
 }
 
-// Redisson's waiter finds the score that it would find if all had Redisson's scores, and
-// from then on all have, until it has gone.
+// Redisson's waiter finds the score that it would find if all had Redisson's
+// scores, and from then on all have, until it has gone.
 func TestAWaiterOfRedissonFindsTheScoresThatItExpects(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

@@ -20,8 +20,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Each release goes through the queue: one for each of many who give up at once would
-// cost the server as much as the square of their number.
+// Each release goes through the queue: one for each of many who give up at once
+// would cost the server as much as the square of their number.
 func TestACrowdThatGivesUpDoesNotLeaveOneByOne(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		const crowd = 10_000
@@ -70,7 +70,8 @@ func TestACrowdThatGivesUpDoesNotLeaveOneByOne(t *testing.T) {
 	})
 }
 
-// Those who stay stand as if the others had left one by one, whatever replies are lost.
+// Those who stay stand as if the others had left one by one, whatever replies are
+// lost.
 func TestWhoLeavesWithOthersTakesHisTimeOffThoseBehind(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		t.Run(fmt.Sprint(lossy), func(t *testing.T) {
@@ -159,8 +160,8 @@ func TestWhoLeavesWithTheLockAndOthersGivesItOn(t *testing.T) {
 	})
 }
 
-// Whoever may have been put into the queue by a request of unknown outcome leaves it
-// again and again; of a crowd that is no more requests than of one.
+// Whoever may have been put into the queue by a request of unknown outcome leaves
+// it again and again; of a crowd that is no more requests than of one.
 func TestTheDebtsOfACrowdArePaidTogether(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		const crowd = 200

@@ -229,7 +229,8 @@ func TestAHeadWithoutAScoreIsSwept(t *testing.T) {
 	})
 }
 
-// Redis evicts keys under memory pressure, one at a time. Who waits lines up again at most once.
+// Redis evicts keys under memory pressure, one at a time. Who waits lines up again
+// at most once.
 func TestAQueueThatLostOneOfItsKeysRecovers(t *testing.T) {
 	queue, timeouts, alive := locktest.FairKeys("orders")
 	for _, waiting := range []int{1, 6} {

@@ -179,8 +179,8 @@ func TestAMessageThatComesTooLateGivesNothing(t *testing.T) {
 	}
 }
 
-// A waiter that has lost what it was given, and is in the queue again, must not take
-// the old message for a new one.
+// A waiter that has lost what it was given, and is in the queue again, must not
+// take the old message for a new one.
 func TestAnOldMessageToOneThatIsInTheQueueAgainGivesNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool

@@ -23,8 +23,8 @@ type fairWorld struct {
 	s *testserver.Server
 }
 
-// counted waits until so many waiters stand in the queue that the server has counted among
-// those who listen.
+// counted waits until so many waiters stand in the queue that the server has
+// counted among those who listen.
 func (w *fairWorld) counted(n int) {
 	w.Helper()
 	if !locktest.Within(locktest.Generous, func() bool { return w.countedNow() == n }) {
@@ -59,8 +59,9 @@ func (w *fairWorld) release(h *redlatch.Hold) {
 	}
 }
 
-// The connections of a process that is killed are closed by its system. A busy machine may make anybody late, but who
-// waits for the killed ones is late each time.
+// The connections of a process that is killed are closed by its system. A busy
+// machine may make anybody late, but who waits for the killed ones is late each
+// time.
 func TestAKilledWaiterStopsNobodyOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		for _, a := range drivers.Adapters {
@@ -77,7 +78,8 @@ func TestAKilledWaiterStopsNobodyOnRealServers(t *testing.T) {
 	})
 }
 
-// afterTheKilled returns how long the next one waits for the lock that was released when those before it had been killed.
+// afterTheKilled returns how long the next one waits for the lock that was
+// released when those before it had been killed.
 func afterTheKilled(t *testing.T, s *testserver.Server, a drivers.Adapter) time.Duration {
 	w := fairWorld{t, s}
 	p := faultnet.New(s.Dial)
@@ -114,8 +116,9 @@ func afterTheKilled(t *testing.T, s *testserver.Server, a drivers.Adapter) time.
 	return took
 }
 
-// A hand-off asks once who listens, and does nothing else that it did not do before. On a busy machine a renewal or a poll
-// comes in between and adds its own commands, so that the one with the fewest counts.
+// A hand-off asks once who listens, and does nothing else that it did not do
+// before. On a busy machine a renewal or a poll comes in between and adds its own
+// commands, so that the one with the fewest counts.
 func TestAFairHandOffAsksOnceWhoListens(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		w := fairWorld{t, s}
@@ -141,7 +144,8 @@ func TestAFairHandOffAsksOnceWhoListens(t *testing.T) {
 	})
 }
 
-// executed returns how often a server has executed each command that scripts send, and all of these.
+// executed returns how often a server has executed each command that scripts send,
+// and all of these.
 func executed(s *testserver.Server) (counts map[string]int, all int) {
 	counts = map[string]int{}
 	for _, m := range regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`).FindAllStringSubmatch(fmt.Sprint(s.MustDo("INFO", "commandstats")), -1) {

@@ -61,8 +61,8 @@ func soon(w *locktest.World, c <-chan locktest.Outcome) *redlatch.Hold {
 	return w.Got(c)
 }
 
-// A process that is killed closes its connections, so the server knows that its waiters
-// hear nothing: nobody waits until they have been silent for six seconds.
+// A process that is killed closes its connections, so the server knows that its
+// waiters hear nothing: nobody waits until they have been silent for six seconds.
 func TestAKilledWaiterStopsNobody(t *testing.T) {
 	for name, next := range map[string]func(w *locktest.World, ctx context.Context, c *redlatch.Client, h *redlatch.Hold) <-chan locktest.Outcome{
 		"another waits behind it": func(w *locktest.World, ctx context.Context, c *redlatch.Client, h *redlatch.Hold) <-chan locktest.Outcome {
@@ -124,8 +124,8 @@ func TestAKilledWaiterStopsNobody(t *testing.T) {
 	}
 }
 
-// A waiter that subscribes again cannot be told that it has the lock, and others pass it
-// meanwhile. Its place stays.
+// A waiter that subscribes again cannot be told that it has the lock, and others
+// pass it meanwhile. Its place stays.
 func TestAWaiterThatReconnectsHasItsPlaceStill(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, c, d := w.Client(redlatch.Config{}), w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

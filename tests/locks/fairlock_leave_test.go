@@ -336,8 +336,9 @@ func TestWhoFailsWhileWaitingLeavesTheQueue(t *testing.T) {
 	})
 }
 
-// A failover brings back a place that its waiter has left. Its client lives, as it waits there again, and has detached a hold since:
-// of an older id it cannot know whether it was detached, too.
+// A failover brings back a place that its waiter has left. Its client lives, as it
+// waits there again, and has detached a hold since: of an older id it cannot know
+// whether it was detached, too.
 func TestAPlaceThatComesBackKeepsNobodyWaitingAfterADetach(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

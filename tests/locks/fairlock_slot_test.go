@@ -14,8 +14,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// While a slot moves, no script of a fair lock is run that needs more than one key. Who waits keeps its place, however long
-// that lasts; not so whose process dies meanwhile.
+// While a slot moves, no script of a fair lock is run that needs more than one
+// key. Who waits keeps its place, however long that lasts; not so whose process
+// dies meanwhile.
 func TestTheWaitersOfAFairLockLiveWhileTheyAreOnlyToldToTryAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var moving, dead atomic.Bool

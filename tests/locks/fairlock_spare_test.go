@@ -12,7 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// handOver has somebody hold the lock, another wait for it, and the first release it.
+// handOver has somebody hold the lock, another wait for it, and the first release
+// it.
 func handOver(w *locktest.World, from *redlatch.Hold, to *redlatch.Client) *redlatch.Hold {
 	w.Helper()
 	next := w.Waiting(bg, to.FairLock("orders"))
@@ -22,8 +23,8 @@ func handOver(w *locktest.World, from *redlatch.Hold, to *redlatch.Client) *redl
 	return h
 }
 
-// A caller asks once more when its subscription is confirmed: the lock may have been given
-// to it before. Who listens already need not.
+// A caller asks once more when its subscription is confirmed: the lock may have
+// been given to it before. Who listens already need not.
 func TestWhoComesAgainAsksOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Mortal()
@@ -44,8 +45,8 @@ func TestWhoComesAgainAsksOnce(t *testing.T) {
 	})
 }
 
-// A server, or a machine, that is busy confirms a subscription late: by then its caller has
-// come. It would have to ask again, as would every caller after it.
+// A server, or a machine, that is busy confirms a subscription late: by then its
+// caller has come. It would have to ask again, as would every caller after it.
 func TestASlowSubscriptionCostsOnlyTheFirstCallersAnotherRequest(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var takes atomic.Int64

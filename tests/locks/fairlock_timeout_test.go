@@ -11,8 +11,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// With the fairLockWaitTimeout that the Java side has, places are that far apart; no waiter of ours that lives is ever
-// one that Redisson would pass over, however long it waits; and one of Redisson's that has died keeps those behind it no
+// With the fairLockWaitTimeout that the Java side has, places are that far apart;
+// no waiter of ours that lives is ever one that Redisson would pass over, however
+// long it waits; and one of Redisson's that has died keeps those behind it no
 // longer than that.
 func TestAnotherFairLockWaitTimeoutIsHonoured(t *testing.T) {
 	locktest.Long(t)

@@ -61,8 +61,8 @@ func TestTokensRiseWithEveryAcquisition(t *testing.T) {
 	})
 }
 
-// Whoever writes once more after his release shows the token that he had, and is refused for that if somebody else
-// has shown a higher one; not for having none.
+// Whoever writes once more after his release shows the token that he had, and is
+// refused for that if somebody else has shown a higher one; not for having none.
 func TestATokenOutlastsTheHoldWhoeverHasTheLockNext(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Client(redlatch.Config{}).Lock("orders")

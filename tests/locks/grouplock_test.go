@@ -397,8 +397,8 @@ func TestGroupInfo(t *testing.T) {
 	})
 }
 
-// Redisson judges by its clock, which may be off by Config.Redisson.MaxClockSkew: a value
-// of its is believed so much longer, one of ours is written so much later.
+// Redisson judges by its clock, which may be off by Config.Redisson.MaxClockSkew:
+// a value of its is believed so much longer, one of ours is written so much later.
 func TestGroupAllowsForRedissonsClock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{Redisson: redlatch.Redisson{MaxClockSkew: 2 * time.Second}})
@@ -612,7 +612,8 @@ func TestGroupOnRealServers(t *testing.T) {
 	})
 }
 
-// Java's Kryo5Codec has other names for the values: both sides had the same value, and nobody noticed.
+// Java's Kryo5Codec has other names for the values: both sides had the same value,
+// and nobody noticed.
 func TestAGroupWhoseCodecIsNotOursIsRefused(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		for codec, refused := range map[string]bool{

@@ -22,7 +22,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A job that was over in a second was run again by a replica whose clock was two seconds late.
+// A job that was over in a second was run again by a replica whose clock was two
+// seconds late.
 func TestAReplicaWhoseClockIsLateDoesNotRunAShortJobAgain(t *testing.T) {
 	for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
 		"lock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }, "spin": locktest.TypesOfLock["spin"], "fenced": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name, redlatch.Fenced()) },
@@ -81,7 +82,8 @@ func TestAReplicaWhoseClockIsLateDoesNotRunAShortJobAgain(t *testing.T) {
 	}
 }
 
-// Redisson's waiters sleep for the TTL that they have seen, unless they hear a message.
+// Redisson's waiters sleep for the TTL that they have seen, unless they hear a
+// message.
 func TestRedissonHearsThatALockIsFreeSooner(t *testing.T) {
 	for _, d := range []time.Duration{10 * time.Second, time.Minute} { // the lease is 30 s
 		for kind, lock := range map[string]func(c *redlatch.Client, name string) *redlatch.Lock{"lock": func(c *redlatch.Client, name string) *redlatch.Lock { return c.Lock(name) }, "spin": locktest.TypesOfLock["spin"]} {
@@ -123,8 +125,9 @@ func TestALongJobIsReleasedAtOnce(t *testing.T) {
 	})
 }
 
-// The request that had the lock stay was lost, or its reply, or an earlier one came late: nobody releases the id before its time,
-// and it does not stay for ever.
+// The request that had the lock stay was lost, or its reply, or an earlier one
+// came late: nobody releases the id before its time, and it does not stay for
+// ever.
 func TestALateRequestDoesNotFreeWhatIsToStay(t *testing.T) {
 	for _, lost := range []string{"lock.take", "lock.keep", "lock.keep not executed"} {
 		t.Run(lost, func(t *testing.T) {
@@ -159,7 +162,8 @@ func TestALateRequestDoesNotFreeWhatIsToStay(t *testing.T) {
 	}
 }
 
-// A renewal or an extension that was in flight at the release lengthened what was to stay by a whole lease.
+// A renewal or an extension that was in flight at the release lengthened what was
+// to stay by a whole lease.
 func TestALateRenewalDoesNotLengthenWhatIsToStay(t *testing.T) {
 	for name, opts := range map[string][]redlatch.PlainOption{"renewal": nil, "extension": {redlatch.Lease(25 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +254,8 @@ func TestEveryWayToLetGoLetsItStay(t *testing.T) {
 	})
 }
 
-// wantStays wants to be told at once that so long a wait is in vain, and for how long the lock stays.
+// wantStays wants to be told at once that so long a wait is in vain, and for how
+// long the lock stays.
 func wantStays(w *locktest.World, l *redlatch.Lock, wait, after time.Duration) {
 	w.Helper()
 	start := time.Now()
@@ -280,7 +285,8 @@ var staying = map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
 	"spin": locktest.TypesOfLock["spin"],
 }
 
-// A caller slept for its whole wait for a lock of which everybody knew until when it stays.
+// A caller slept for its whole wait for a lock of which everybody knew until when
+// it stays.
 func TestAWaitForALockThatStaysIsNotSleptThroughInVain(t *testing.T) {
 	for kind, lock := range staying {
 		t.Run(kind, func(t *testing.T) {
@@ -338,7 +344,8 @@ func TestThoseInLineBehindALongWaitLearnThatTheLockStays(t *testing.T) {
 	})
 }
 
-// Those in line believed whoever is before them, however long ago that one had asked: the lock was free.
+// Those in line believed whoever is before them, however long ago that one had
+// asked: the lock was free.
 func TestAWaitIsNotRefusedForALockThatHasBeenFreed(t *testing.T) {
 	for kind, lock := range staying {
 		for name, free := range map[string]func(w *locktest.World, l *redlatch.Lock){
@@ -366,7 +373,8 @@ func TestAWaitIsNotRefusedForALockThatHasBeenFreed(t *testing.T) {
 	}
 }
 
-// A reader, a fair lock's caller and a RedLock slept for their whole wait, and were told of a lease.
+// A reader, a fair lock's caller and a RedLock slept for their whole wait, and
+// were told of a lease.
 func TestAWaitOfAnyKindForANameThatStaysIsNotSleptThroughInVain(t *testing.T) {
 	kinds := map[string]func(c *redlatch.Client) *redlatch.Lock{"red": func(c *redlatch.Client) *redlatch.Lock { return redlatch.RedLock(c.Lock("job")) }}
 	for kind, of := range locktest.TypesOfLock {
@@ -403,7 +411,8 @@ func TestAWaitOfAnyKindForANameThatStaysIsNotSleptThroughInVain(t *testing.T) {
 	}
 }
 
-// Several locks as one do not wait for a member that stays for longer than they wait.
+// Several locks as one do not wait for a member that stays for longer than they
+// wait.
 func TestSeveralLocksDoNotWaitInVainForOneThatStays(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -422,7 +431,8 @@ func TestSeveralLocksDoNotWaitInVainForOneThatStays(t *testing.T) {
 	})
 }
 
-// What stays can be freed by whoever runs the server: those who wait for it hear that.
+// What stays can be freed by whoever runs the server: those who wait for it hear
+// that.
 func TestALockThatStaysIsFreedForThoseWhoWait(t *testing.T) {
 	for name, free := range map[string]func(l *redlatch.Lock, owner string) error{
 		"ForceRelease": func(l *redlatch.Lock, _ string) error {
@@ -451,8 +461,9 @@ func TestALockThatStaysIsFreedForThoseWhoWait(t *testing.T) {
 	}
 }
 
-// An extension of the id that keeps a lock locked all out for as long. Nobody could free it sooner from the client that had it,
-// which said that the Hold was to be used: that is over.
+// An extension of the id that keeps a lock locked all out for as long. Nobody
+// could free it sooner from the client that had it, which said that the Hold was
+// to be used: that is over.
 func TestTheIDThatKeepsALockIsReleasedAndNotExtended(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -529,7 +540,8 @@ func TestMinHoldIsRefusedWhereNothingStays(t *testing.T) {
 	})
 }
 
-// A lock that was acquired as a fair one and re-entered as a plain one ended the program when it was released.
+// A lock that was acquired as a fair one and re-entered as a plain one ended the
+// program when it was released.
 func TestMinHoldIsRefusedInsideALockOfATypeThatCannotStay(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -12,8 +12,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Steps of one work that are processes of their own share a lock by its owner: one acquires it and ends, another one
-// extends it, a third one releases it. Nobody's lock but that owner's is touched.
+// Steps of one work that are processes of their own share a lock by its owner: one
+// acquires it and ends, another one extends it, a third one releases it. Nobody's
+// lock but that owner's is touched.
 func TestALockOverSeveralProcesses(t *testing.T) {
 	for name, lock := range map[string]func(c *redlatch.Client) *redlatch.Lock{
 		"plain":  func(c *redlatch.Client) *redlatch.Lock { return c.Lock("deploy") },
@@ -56,7 +57,8 @@ func TestALockOverSeveralProcesses(t *testing.T) {
 				w.WantErr(l.ExtendID(bg, owner, time.Hour), redlatch.ErrNotHeld)
 				w.OK(next.Err())
 				w.Release(next)
-				// What came with a job, say, is shown so that it does no harm to a terminal or a log.
+				// What came with a job, say, is shown so that it does no harm to a terminal or a
+				// log.
 				if err := l.ReleaseID(bg, owner+"\n\x1b[2J"); !errors.Is(err, redlatch.ErrNotHeld) || strings.ContainsAny(err.Error(), "\n\x1b") {
 					t.Errorf("an id with control characters: %q", err)
 				}

@@ -43,7 +43,8 @@ func TestCloseEndsWaitersAndHoldsAndFreesNothing(t *testing.T) {
 	})
 }
 
-// Whatever callers of one process wait at for one another, Close ends the waiting at once.
+// Whatever callers of one process wait at for one another, Close ends the waiting
+// at once.
 func TestCloseEndsEveryWaitForTheSameProcess(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var slow atomic.Bool

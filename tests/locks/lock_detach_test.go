@@ -48,7 +48,8 @@ func acquiring(l *redlatch.Lock) <-chan locktest.Outcome {
 	})
 }
 
-// Nobody had a hold to end, and so the client said nothing: whoever took the lock away waited for it in vain.
+// Nobody had a hold to end, and so the client said nothing: whoever took the lock
+// away waited for it in vain.
 func TestADetachedLockIsTakenAwayWithoutAWait(t *testing.T) {
 	for name, lock := range detachable {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +69,10 @@ func TestADetachedLockIsTakenAwayWithoutAWait(t *testing.T) {
 	}
 }
 
-// Whoever waits beside the one that has handed the lock over meets an id of its own client that no goroutine has. It is not
-// to be taken for one that a late request has left, also when others have extended it for longer than its client knows.
+// Whoever waits beside the one that has handed the lock over meets an id of its
+// own client that no goroutine has. It is not to be taken for one that a late
+// request has left, also when others have extended it for longer than its client
+// knows.
 func TestADetachedLockIsSomebodyElsesForItsOwnProcess(t *testing.T) {
 	for name, lock := range detachable {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +143,8 @@ func TestADetachedLockThatNobodyReleasesEndsWithItsLease(t *testing.T) {
 	}
 }
 
-// It may be released and extended anywhere: by its Hold, by its id beside it, and when its client is closed.
+// It may be released and extended anywhere: by its Hold, by its id beside it, and
+// when its client is closed.
 func TestADetachedLockIsReleasedAndExtendedByWhoeverHasItsID(t *testing.T) {
 	for name, lock := range detachable {
 		t.Run(name, func(t *testing.T) {
@@ -243,8 +247,8 @@ func TestADetachedLockEndsForNobodyButWhoReleasesIt(t *testing.T) {
 	})
 }
 
-// Whoever passes on the id of a lock that nobody keeps, that others share, or that is over, has to learn it. After a refusal
-// the hold is what it was.
+// Whoever passes on the id of a lock that nobody keeps, that others share, or that
+// is over, has to learn it. After a refusal the hold is what it was.
 func TestALockThatCannotBeDetachedSaysWhy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -313,7 +317,8 @@ func TestALockThatCannotBeDetachedSaysWhy(t *testing.T) {
 	})
 }
 
-// A context of a detached hold promises no lock any more: whoever re-entered with it would work beside who has the id.
+// A context of a detached hold promises no lock any more: whoever re-entered with
+// it would work beside who has the id.
 func TestNobodyReentersADetachedLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -334,7 +339,8 @@ func TestNobodyReentersADetachedLock(t *testing.T) {
 	})
 }
 
-// It is detached between two holds of its nest, or not at all: whoever waits to nest in it is refused, or has it.
+// It is detached between two holds of its nest, or not at all: whoever waits to
+// nest in it is refused, or has it.
 func TestALockIsNotDetachedUnderWhoReentersIt(t *testing.T) {
 	l := locktest.Pretending(t).Lock("deploy", redlatch.Lease(time.Minute))
 	for range 2000 {
@@ -414,7 +420,8 @@ func TestADetachedLockBearsLostReplies(t *testing.T) {
 				w.OK(lock(other).ReleaseID(bg, h.ID()))
 				w.WantLocksGone()
 
-				// Nobody has released it here, so the late take is not undone: it stands for a lease.
+				// Nobody has released it here, so the late take is not undone: it stands for a
+				// lease.
 				take()
 				next := acquiring(lock(c))
 				time.Sleep(30 * time.Second)
@@ -503,8 +510,8 @@ func TestNothingIsKeptOfDetachedLocks(t *testing.T) {
 	runtime.KeepAlive(owner)
 }
 
-// A handler takes the lock, hands it to a job, and its process ends; the job's process extends and releases it, and who waits
-// in a third one hears of that.
+// A handler takes the lock, hands it to a job, and its process ends; the job's
+// process extends and releases it, and who waits in a third one hears of that.
 func TestAJobReleasesTheLockOfItsHandlerOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		for name, lock := range detachable {

@@ -16,8 +16,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A goroutine that works under the context of a hold may be all that is left of it. The
-// lock is not released under that goroutine, but once the context is no longer used.
+// A goroutine that works under the context of a hold may be all that is left of
+// it. The lock is not released under that goroutine, but once the context is no
+// longer used.
 func TestAHoldIsNotDroppedWhileItsContextIsUsed(t *testing.T) {
 	locktest.Long(t)
 	dropped := make(chan observe.DroppedEvent, 100)

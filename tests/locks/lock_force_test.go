@@ -50,8 +50,8 @@ func TestAForceReleaseRevokesTheHoldBeforeTheLockIsGivenAway(t *testing.T) {
 	}
 }
 
-// A name that is no UTF-8 came to its holder as another name: the lock was given away after a second, and the holder
-// went on.
+// A name that is no UTF-8 came to its holder as another name: the lock was given
+// away after a second, and the holder went on.
 func TestAHolderIsAskedToLetGoWhateverTheLocksNameIs(t *testing.T) {
 	for _, name := range []string{"caf\xe9", "\x00\xff", "\"<&>\u2028", "{\xe9}"} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
@@ -69,9 +69,9 @@ func TestAHolderIsAskedToLetGoWhateverTheLocksNameIs(t *testing.T) {
 }
 
 // Whoever may publish on the channels by which clients ask one another, as every
-// user of redlatch may, cannot end a hold by that: only who may write the lock can.
-// However many messages come, few are looked at, and none that is about nothing held
-// here; none of them is answered.
+// user of redlatch may, cannot end a hold by that: only who may write the lock
+// can. However many messages come, few are looked at, and none that is about
+// nothing held here; none of them is answered.
 func TestAMessageAloneRevokesNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var looks atomic.Int64
@@ -112,7 +112,8 @@ func TestAMessageAloneRevokesNothing(t *testing.T) {
 	})
 }
 
-// The holder is told although the answer to its look whether it may be asked is lost.
+// The holder is told although the answer to its look whether it may be asked is
+// lost.
 func TestALostReplyDoesNotKeepAHolderFromBeingTold(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		lost := 0
@@ -134,7 +135,8 @@ func TestALostReplyDoesNotKeepAHolderFromBeingTold(t *testing.T) {
 	})
 }
 
-// A holder that does not answer keeps the lock for a second at most, and many together no longer.
+// A holder that does not answer keeps the lock for a second at most, and many
+// together no longer.
 func TestDeadHoldersDelayAForceReleaseForASecondAtMost(t *testing.T) {
 	for _, dead := range []int{1, 50} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
@@ -157,8 +159,8 @@ func TestDeadHoldersDelayAForceReleaseForASecondAtMost(t *testing.T) {
 	}
 }
 
-// A client subscribes to its channel when it has had its first owner id. Who asked it before that gave its lock away
-// at once, and the holder went on.
+// A client subscribes to its channel when it has had its first owner id. Who asked
+// it before that gave its lock away at once, and the holder went on.
 func TestAHolderThatHearsNobodyYetIsToldBeforeAForceRelease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		p := w.Proxy()

@@ -52,7 +52,8 @@ func TestAKeyThatIsNoLockIsRefusedAtOnceAndLeftAlone(t *testing.T) {
 	}
 }
 
-// A hash of numbers looked like a lock with many owners, and a force release deleted it.
+// A hash of numbers looked like a lock with many owners, and a force release
+// deleted it.
 func TestAHashOfNumbersIsNotReleasedByForce(t *testing.T) {
 	for name, of := range locktest.TypesOfLock {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +76,8 @@ func TestAHashOfNumbersIsNotReleasedByForce(t *testing.T) {
 	}
 }
 
-// Another program writes into the hash of a lock that is held: it is not deleted with the
-// lock, and the release has released.
+// Another program writes into the hash of a lock that is held: it is not deleted
+// with the lock, and the release has released.
 func TestAFieldOfAnotherProgramOutlivesTheLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -86,7 +86,8 @@ func TestDoCannotForgetToRelease(t *testing.T) {
 	})
 }
 
-// Whether the function ran is what a caller has to know that thinks of doing it again.
+// Whether the function ran is what a caller has to know that thinks of doing it
+// again.
 func TestTryDoTellsWhetherTheFunctionRan(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// sole is a driver in memory of a server that nobody else uses: a lock that is to be
-// yielded is kept.
+// sole is a driver in memory of a server that nobody else uses: a lock that is to
+// be yielded is kept.
 type sole struct{ *locktest.Blockable }
 
 func (l sole) Run(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
@@ -26,8 +26,8 @@ func (l sole) Run(ctx context.Context, s *driver.Script, keys, args []string) (d
 	return reply, err
 }
 
-// BenchmarkLocal: what acquiring and releasing cost a client, without a server. It is for two
-// versions of redlatch, which are measured in turn:
+// BenchmarkLocal: what acquiring and releasing cost a client, without a server. It
+// is for two versions of redlatch, which are measured in turn:
 //
 //	go test -c -o new ./lock   # and the same in the other worktree
 //	for i in $(seq 20); do for v in old new; do ./$v -test.run xxx -test.bench Local -test.benchtime 1s >> $v.txt; done; done

@@ -64,8 +64,8 @@ func TestEveryLossIsOneEvent(t *testing.T) {
 	}
 }
 
-// A lock whose holder's window had ended was released at that moment: somebody else
-// had it a millisecond after the holder was told to stop.
+// A lock whose holder's window had ended was released at that moment: somebody
+// else had it a millisecond after the holder was told to stop.
 func TestTheMarginIsTheHoldersToStop(t *testing.T) {
 	const lease = 10 * time.Second
 	margin := 10*time.Millisecond + lease/50
@@ -333,8 +333,8 @@ func TestARenewalThatFindsTheLockGoneIsALoss(t *testing.T) {
 	})
 }
 
-// A section that asks Err again and again sees a loss before anything was woken by it. It is
-// to see why, too.
+// A section that asks Err again and again sees a loss before anything was woken by
+// it. It is to see why, too.
 func TestALossThatErrShowsHasItsCause(t *testing.T) {
 	for name, of := range map[string]func(ctx context.Context, h *redlatch.Hold) context.Context{
 		"Context": func(_ context.Context, h *redlatch.Hold) context.Context { return h.Context() },

@@ -235,8 +235,9 @@ func TestAFailureBeforeAConfirmationIsNotTold(t *testing.T) {
 	})
 }
 
-// Readers of a process share what they read, and holds of a nest their owner: of all that are lost together some were acquired by
-// a MultiLock, and others were not.
+// Readers of a process share what they read, and holds of a nest their owner: of
+// all that are lost together some were acquired by a MultiLock, and others were
+// not.
 func TestOnlyWhatAMultiHasAcquiredIsToldAsOneOfSeveral(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		start, told := time.Now(), map[bool][]string{}
@@ -267,7 +268,8 @@ func TestOnlyWhatAMultiHasAcquiredIsToldAsOneOfSeveral(t *testing.T) {
 	})
 }
 
-// docs/production.md shows the line of a hold that has expired, with its attributes in their order.
+// docs/production.md shows the line of a hold that has expired, with its
+// attributes in their order.
 func TestTheDocsShowTheLineOfALoss(t *testing.T) {
 	page, err := os.ReadFile("../../docs/production.md")
 	if err != nil {
@@ -303,7 +305,8 @@ func TestTheDocsShowTheLineOfALoss(t *testing.T) {
 	})
 }
 
-// An attempt whose reply was lost has released the lock in time. That a later one finds nothing, when the lease is over, shows no loss.
+// An attempt whose reply was lost has released the lock in time. That a later one
+// finds nothing, when the lease is over, shows no loss.
 func TestAReleaseWhoseReplyIsLostIsNoLoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var lost atomic.Int64

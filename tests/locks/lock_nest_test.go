@@ -169,7 +169,8 @@ func TestTheCountOfALeaseIsShown(t *testing.T) {
 	})
 }
 
-// What the documentation of Lease says: a nest has one lease in Redis, which ends for all of its holds.
+// What the documentation of Lease says: a nest has one lease in Redis, which ends
+// for all of its holds.
 func TestANestHasOneLease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -84,8 +84,9 @@ func TestAnOutageIsRetryableAndNotTheCallersDeadline(t *testing.T) {
 	})
 }
 
-// The server answers, and refuses all that one of them asks: it has no memory. Those behind it were told that
-// the lock was busy, or asked for as long as the first one had, each in its turn.
+// The server answers, and refuses all that one of them asks: it has no memory.
+// Those behind it were told that the lock was busy, or asked for as long as the
+// first one had, each in its turn.
 func TestCallersThatWaitForOneAnotherLearnTogetherThatTheServerRefuses(t *testing.T) {
 	for name, lock := range locktest.TypesOfLock {
 		t.Run(name, func(t *testing.T) {
@@ -133,8 +134,9 @@ func TestCallersThatWaitForOneAnotherLearnTogetherThatTheServerRefuses(t *testin
 	}
 }
 
-// A driver of somebody else may fail with an error of its own, which does not say what became of the request. Then the request
-// may have been executed: who leaves does not leave a lock behind that nobody holds.
+// A driver of somebody else may fail with an error of its own, which does not say
+// what became of the request. Then the request may have been executed: who leaves
+// does not leave a lock behind that nobody holds.
 func TestAnErrorThatSaysNothingLeavesNoLock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		ctx, cancel := context.WithCancel(bg)
@@ -157,8 +159,8 @@ func TestAnErrorThatSaysNothingLeavesNoLock(t *testing.T) {
 	})
 }
 
-// A lock with a long lease that was released in a long outage stayed for the rest of its lease: after two minutes nobody
-// sent its release any more.
+// A lock with a long lease that was released in a long outage stayed for the rest
+// of its lease: after two minutes nobody sent its release any more.
 func TestAReleaseThatGetsNoAnswerIsSentUntilItDoes(t *testing.T) {
 	for kind, lock := range locktest.TypesOfLock {
 		locktest.InFakeTime(t, func(w *locktest.World) {

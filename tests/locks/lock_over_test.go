@@ -12,7 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// What is over can be trusted no longer, and has the token that it had, whoever has the lock after it.
+// What is over can be trusted no longer, and has the token that it had, whoever
+// has the lock after it.
 func TestAHoldThatIsOverSaysNothingOfTheNextOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A caller under WithOwner may wait twice: for another acquisition of the same owner,
-// then for the lock. Wait bounds both together.
+// A caller under WithOwner may wait twice: for another acquisition of the same
+// owner, then for the lock. Wait bounds both together.
 func TestWaitBoundsAllWaitingUnderWithOwner(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		foreign := w.Acquire(bg, w.Client(redlatch.Config{}).Lock("orders"))

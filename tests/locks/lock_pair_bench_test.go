@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// BenchmarkPair: what an acquisition and its release cost, if nobody else wants the
-// lock.
+// BenchmarkPair: what an acquisition and its release cost, if nobody else wants
+// the lock.
 func BenchmarkPair(b *testing.B) {
 	server := testserver.Start(b, testserver.Redis)
 	c := locktest.ClientOf(b, drivers.Rueidis.Open(b, drivers.Single(server.Addr())), redlatch.Config{})

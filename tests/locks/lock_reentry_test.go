@@ -279,7 +279,8 @@ func TestSiblingsWaitingWhenTheOuterIsReleasedGetItsCause(t *testing.T) {
 	})
 }
 
-// Whoever has a lock, by a context or as an owner, is refused it at once, whatever its type is; whoever has not, is not.
+// Whoever has a lock, by a context or as an owner, is refused it at once, whatever
+// its type is; whoever has not, is not.
 func TestEveryTypeOfLockIsNonReentrantOnDemand(t *testing.T) {
 	for kind, of := range locktest.MemberKinds {
 		if kind == "non-re-entry" {

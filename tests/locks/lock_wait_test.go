@@ -162,8 +162,8 @@ func TestAWaitForOneselfIsReportedWithBothSites(t *testing.T) {
 	})
 }
 
-// Callers that wait after one another share an alarm, which stays set when one of them is
-// let in. Each waits as long as it said, and is told of in time.
+// Callers that wait after one another share an alarm, which stays set when one of
+// them is let in. Each waits as long as it said, and is told of in time.
 func TestAnAlarmOfAnEarlierWaiterEndsNoWait(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		slow := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// One name may have to live through a long outage, and another be free soon after a crash: a lease that is right for
-// both there is not.
+// One name may have to live through a long outage, and another be free soon after
+// a crash: a lease that is right for both there is not.
 func TestTheWatchdogOfANameGoesBeforeTheClients(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{WatchdogTimeout: time.Minute})
@@ -74,8 +74,8 @@ func TestAWatchdogThatCouldNotRenewInTimeIsRefused(t *testing.T) {
 	})
 }
 
-// What nests has the longest lease of all of them, whoever came first: the outage that one of them is to live through
-// would end it with the others.
+// What nests has the longest lease of all of them, whoever came first: the outage
+// that one of them is to live through would end it with the others.
 func TestTheLongestWatchdogOfANestIsRenewed(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -95,8 +95,9 @@ func TestTheLongestWatchdogOfANestIsRenewed(t *testing.T) {
 	})
 }
 
-// One short hold with a long lease had the others of its nest, and those that read beside it, renewed for that for ever:
-// a crash days later kept the lock for an hour.
+// One short hold with a long lease had the others of its nest, and those that read
+// beside it, renewed for that for ever: a crash days later kept the lock for an
+// hour.
 func TestALongWatchdogEndsWithTheHoldThatAskedForIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -134,7 +135,8 @@ func TestALongWatchdogEndsWithTheHoldThatAskedForIt(t *testing.T) {
 	})
 }
 
-// A lock that passes between goroutines has the lease of whoever has it, not of the first.
+// A lock that passes between goroutines has the lease of whoever has it, not of
+// the first.
 func TestALockThatPassesOnHasTheNextOnesWatchdog(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -160,7 +162,8 @@ func TestALockThatPassesOnHasTheNextOnesWatchdog(t *testing.T) {
 	})
 }
 
-// Readers share what Redis knows of them: one that came later and is to live through more gets that, too.
+// Readers share what Redis knows of them: one that came later and is to live
+// through more gets that, too.
 func TestAReaderThatJoinsHasItsOwnWatchdog(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// clients returns a client of each server, and the red lock that they have. The callers of the process wait for one
-// another at the first one.
+// clients returns a client of each server, and the red lock that they have. The
+// callers of the process wait for one another at the first one.
 func (p *poll) clients(cfg redlatch.Config) ([]*redlatch.Client, *redlatch.Lock) {
 	all := make([]*redlatch.Client, len(p.servers))
 	for i, w := range p.servers {
@@ -29,8 +29,8 @@ func (p *poll) clients(cfg redlatch.Config) ([]*redlatch.Client, *redlatch.Lock)
 	return all, redlatch.RedLock(locks...)
 }
 
-// The callers of one process wait for one another at one of its clients. That client may have no member of the
-// hold that they wait for.
+// The callers of one process wait for one another at one of its clients. That
+// client may have no member of the hold that they wait for.
 func TestShutdownDoesNotWaitForARedLockOfOtherClients(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		clients, m := p.clients(redlatch.Config{})
@@ -76,7 +76,8 @@ func TestShutdownWaitsForItsMemberOfARedLock(t *testing.T) {
 	}
 }
 
-// Between two rounds nobody asks a client whether it is closed. Where servers are silent that is half the time.
+// Between two rounds nobody asks a client whether it is closed. Where servers are
+// silent that is half the time.
 func TestWhoRestsBetweenTwoRoundsHearsAtOnceThatAMajorityIsClosed(t *testing.T) {
 	for n := 2; n <= 3; n++ {
 		inRedTime(t, 3, func(p *poll) {
@@ -107,7 +108,8 @@ func TestWhoRestsBetweenTwoRoundsHearsAtOnceThatAMajorityIsClosed(t *testing.T) 
 	}
 }
 
-// A minority that is closed ends no rest: what is tried then is as hopeless as before.
+// A minority that is closed ends no rest: what is tried then is as hopeless as
+// before.
 func TestWhoRestsBetweenTwoRoundsRestsOnWithAClosedMinority(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		clients, m := p.clients(redlatch.Config{})
@@ -153,7 +155,8 @@ func TestWhoWaitsForARedLockOfItsOwnProcessHearsAtOnceThatAMajorityIsClosed(t *t
 	})
 }
 
-// A caller waits for one member at a time, and that one's client may be the only one that is not closed.
+// A caller waits for one member at a time, and that one's client may be the only
+// one that is not closed.
 func TestWhoWaitsForAMemberHearsAtOnceThatAnothersClientIsClosed(t *testing.T) {
 	for _, busy := range []string{"a", "b"} {
 		t.Run(busy, func(t *testing.T) {
@@ -180,7 +183,8 @@ func TestWhoWaitsForAMemberHearsAtOnceThatAnothersClientIsClosed(t *testing.T) {
 	}
 }
 
-// At the end of its time Shutdown ends the context of a member, by whose end its loss was noticed before.
+// At the end of its time Shutdown ends the context of a member, by whose end its
+// loss was noticed before.
 func TestALossDuringShutdownIsToldOfSeveralLocks(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var ends []observe.HoldEndEvent

@@ -169,7 +169,8 @@ func TestAMultiLockOfADeadProcessBlocksNobodyForLongerThanItsLease(t *testing.T)
 	}
 }
 
-// A reader that shares its lock with another of its process has an end of its own, which the other's lease hides.
+// A reader that shares its lock with another of its process has an end of its own,
+// which the other's lease hides.
 func TestASharedReadHoldDoesNotEndBeforeTheOtherMembers(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -187,8 +188,9 @@ func TestASharedReadHoldDoesNotEndBeforeTheOtherMembers(t *testing.T) {
 	})
 }
 
-// A server that falls silent while the leases of the first members are raised kept a caller for Config.OutageTimeout,
-// whatever its Wait was, and told one that left nothing of the lock.
+// A server that falls silent while the leases of the first members are raised kept
+// a caller for Config.OutageTimeout, whatever its Wait was, and told one that left
+// nothing of the lock.
 func TestALeaseThatIsRaisedKeepsNobodyForLongerThanHeWaits(t *testing.T) {
 	for name, x := range map[string]struct {
 		leaves time.Duration // the caller, 0: it does not

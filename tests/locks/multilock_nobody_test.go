@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// An ended is a client whose program ends: it closes the client, and then the connections under it.
+// An ended is a client whose program ends: it closes the client, and then the
+// connections under it.
 type ended struct {
 	*redlatch.Client
 	gone atomic.Bool // the connections are
@@ -39,7 +40,8 @@ func (c *ended) end() error {
 	return c.Close()
 }
 
-// wholes are locks that are several, by what makes them: of the clients of three servers.
+// wholes are locks that are several, by what makes them: of the clients of three
+// servers.
 var wholes = map[string]func(cs []*ended) *redlatch.Lock{
 	"together": func(cs []*ended) *redlatch.Lock {
 		return redlatch.MultiLock(cs[0].Lock("a"), cs[0].Lock("b"), cs[0].Lock("c"))
@@ -55,7 +57,8 @@ var wholes = map[string]func(cs []*ended) *redlatch.Lock{
 	},
 }
 
-// Members stayed for their whole TTL that an acquisition had when it met Close, although nobody ever held them.
+// Members stayed for their whole TTL that an acquisition had when it met Close,
+// although nobody ever held them.
 func TestCloseLeavesNoMemberThatNobodyHolds(t *testing.T) {
 	met := 0
 	for kind, whole := range wholes {
@@ -93,15 +96,17 @@ func TestCloseLeavesNoMemberThatNobodyHolds(t *testing.T) {
 	}
 }
 
-// The same of one lock, and of permits, that two callers of the process want. Their requests are on the way when the
-// client is closed, and then its connections are gone.
+// The same of one lock, and of permits, that two callers of the process want.
+// Their requests are on the way when the client is closed, and then its
+// connections are gone.
 func TestCloseLeavesNothingThatNobodyHolds(t *testing.T) {
 	kinds := map[string]func(c *redlatch.Client) error{
 		"permits": func(c *redlatch.Client) error {
 			_, err := locktest.Each(semaphore.NewExpirable(c, "permits", 0).Acquire(bg, 3))
 			return err
 		},
-		// It has its place among the readers, whose lease it raises, when the one who asked for them has left.
+		// It has its place among the readers, whose lease it raises, when the one who
+		// asked for them has left.
 		"place": func(c *redlatch.Client) error {
 			l := c.ReadWriteLock("orders").Read()
 			ctx, cancel := context.WithTimeout(bg, time.Millisecond)

@@ -13,8 +13,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Callers of one process that want the same red lock try one after another. None of them waits
-// for Config.OutageTimeout once more when the one before it has done so.
+// Callers of one process that want the same red lock try one after another. None
+// of them waits for Config.OutageTimeout once more when the one before it has done
+// so.
 func TestCallersOfARedLockFailTogetherInAnOutage(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		var on atomic.Bool
@@ -44,8 +45,9 @@ func TestCallersOfARedLockFailTogetherInAnOutage(t *testing.T) {
 	})
 }
 
-// Callers that wait behind another one of their process know nothing of the lock but whether a majority answers. Which
-// client keeps their queue makes no difference.
+// Callers that wait behind another one of their process know nothing of the lock
+// but whether a majority answers. Which client keeps their queue makes no
+// difference.
 func TestWhoWaitsBehindAnotherForARedLockIsToldWhetherAMajorityAnswers(t *testing.T) {
 	for silent, want := range map[int]error{1: redlatch.ErrBusy, 2: redlatch.ErrUnavailable} {
 		t.Run(fmt.Sprint(silent), func(t *testing.T) {

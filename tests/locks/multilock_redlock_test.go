@@ -424,8 +424,8 @@ func TestARedLockWithAClosedMinorityWorksOn(t *testing.T) {
 	})
 }
 
-// The context of Acquire is often one for Acquire alone. A hold that has only the majority that was there at first
-// ends with the next server that is lost.
+// The context of Acquire is often one for Acquire alone. A hold that has only the
+// majority that was there at first ends with the next server that is lost.
 func TestWhoAnswersLateJoinsARedLockWhoseCallersContextHasEnded(t *testing.T) {
 	inRedTime(t, 3, func(p *poll) {
 		far := func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {

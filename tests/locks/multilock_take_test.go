@@ -242,8 +242,8 @@ func TestAMultiLockUnderWithOwnerIsItsOwners(t *testing.T) {
 	})
 }
 
-// Who has some members is in haste for the next one. Two servers that need longer than that to answer were each too
-// late, whichever came first, for ever.
+// Who has some members is in haste for the next one. Two servers that need longer
+// than that to answer were each too late, whichever came first, for ever.
 func TestServersThatAreSlowToAnswerDoNotKeepAMultiLockFromItsCallers(t *testing.T) {
 	for _, rtt := range []time.Duration{600 * time.Millisecond, 2 * time.Second} {
 		t.Run(rtt.String(), func(t *testing.T) {

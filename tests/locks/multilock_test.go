@@ -488,7 +488,8 @@ func TestALeaseTooShortForItsMembersIsGivenUp(t *testing.T) {
 	})
 }
 
-// An errgroup ends its context with the error of the goroutine that has failed first, which may be about a member.
+// An errgroup ends its context with the error of the goroutine that has failed
+// first, which may be about a member.
 func TestACauseIsNotTakenForAMember(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		other, c := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -509,7 +510,8 @@ func TestACauseIsNotTakenForAMember(t *testing.T) {
 	})
 }
 
-// The members that were held when a Backoff panicked were nobody's, and renewed for as long as the process lived.
+// The members that were held when a Backoff panicked were nobody's, and renewed
+// for as long as the process lived.
 func TestABackoffThatPanicsLeavesNoMemberHeld(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -534,7 +536,8 @@ func TestABackoffThatPanicsLeavesNoMemberHeld(t *testing.T) {
 	})
 }
 
-// A MultiLock is a Lock: what is asked of it as of a single one has an answer, or a refusal that says what to do.
+// A MultiLock is a Lock: what is asked of it as of a single one has an answer, or
+// a refusal that says what to do.
 func TestAMultiLockIsALock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A reader that joins others and needs a longer lease than they have waits for the server. It did so for
-// Config.OutageTimeout, whatever became of its client.
+// A reader that joins others and needs a longer lease than they have waits for the
+// server. It did so for Config.OutageTimeout, whatever became of its client.
 func TestAReaderThatJoinsOthersHearsAtOnceThatItsClientEnds(t *testing.T) {
 	ends := map[string]func(c *redlatch.Client) error{
 		"shutdown": func(c *redlatch.Client) error {

@@ -60,7 +60,8 @@ func TestAWriteInsideAReadIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// An owner that had just ended its last read was told that it reads, because another reader of its process did.
+// An owner that had just ended its last read was told that it reads, because
+// another reader of its process did.
 func TestAnOwnerThatReadsNoMoreMayWaitToWrite(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
@@ -226,8 +227,8 @@ func TestADowngradeWithALostReplyIsDone(t *testing.T) {
 	})
 }
 
-// The server is away for longer than a call lasts: the downgrade comes all the same,
-// and keeps what the reader trusts.
+// The server is away for longer than a call lasts: the downgrade comes all the
+// same, and keeps what the reader trusts.
 func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var away atomic.Bool
@@ -269,7 +270,8 @@ func TestADowngradeIsSentUntilItIsAnswered(t *testing.T) {
 	})
 }
 
-// The writer has let go in time. What its readers lose afterwards is not its loss, whether it waits for the downgrade or not.
+// The writer has let go in time. What its readers lose afterwards is not its loss,
+// whether it waits for the downgrade or not.
 func TestAWriterThatHasReleasedLosesNothingWithItsReaders(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		locktest.InFakeTime(t, func(w *locktest.World) {
@@ -423,8 +425,8 @@ func TestAWriteLockIsPassedOnInsideAProcess(t *testing.T) {
 	})
 }
 
-// Under WithOwner a second write may be wanted while the first is released and only
-// a read is left: once Redis is to let others read, there is no way back.
+// Under WithOwner a second write may be wanted while the first is released and
+// only a read is left: once Redis is to let others read, there is no way back.
 func TestAWriteDoesNotOvertakeADowngrade(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		d := &locktest.Tap{Timeout: 100 * time.Millisecond}
@@ -549,8 +551,8 @@ func TestAReadReleaseHasReleasedWhenItReturns(t *testing.T) {
 	})
 }
 
-// What Redis stores of a read hold inside a write hold lasts until their id ends. So
-// the next writer of this process gets an id of its own.
+// What Redis stores of a read hold inside a write hold lasts until their id ends.
+// So the next writer of this process gets an id of its own.
 func TestTheNextWriterDoesNotInheritAReader(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		rw := w.Client(redlatch.Config{}).ReadWriteLock("orders")

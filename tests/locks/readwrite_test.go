@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// messages returns a function that returns what has been published on the channel of a
-// read-write lock since it was called last.
+// messages returns a function that returns what has been published on the channel
+// of a read-write lock since it was called last.
 func messages(w *locktest.World, name string) func() []string {
 	return w.Messages(wire.Prefix(wire.RWChannel, name))
 }
@@ -512,7 +512,8 @@ func TestAPreferredWriterThatGivesUpWakesTheReaders(t *testing.T) {
 	})
 }
 
-// The request that takes an announcement back was lost, and all readers waited for its TTL, of five seconds.
+// The request that takes an announcement back was lost, and all readers waited for
+// its TTL, of five seconds.
 func TestAnAnnouncementIsTakenBackAlthoughARequestIsLost(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		lost := 0

@@ -36,7 +36,8 @@ func rows(client *redlatch.Client, ids ...int) *redlatch.Lock {
 	return redlatch.MultiLock(locks...)
 }
 
-// What many notice is done by the first of them, and by nobody else before the interval is over.
+// What many notice is done by the first of them, and by nobody else before the
+// interval is over.
 func TestOncePerIntervalRunsOncePerInterval(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -63,7 +64,8 @@ func TestOncePerIntervalRunsOncePerInterval(t *testing.T) {
 	})
 }
 
-// The process that was at it dies. Nobody begins again before the interval is over, and somebody does then.
+// The process that was at it dies. Nobody begins again before the interval is
+// over, and somebody does then.
 func TestOncePerIntervalOutlivesAProcess(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, dying := w.Client(redlatch.Config{}), w.Mortal()
@@ -162,7 +164,8 @@ func TestTheTableIsHadAlthoughRowsAreAlwaysWanted(t *testing.T) {
 	})
 }
 
-// Whoever takes several rows names them at once, in whatever order: two of them do not wait in a circle.
+// Whoever takes several rows names them at once, in whatever order: two of them do
+// not wait in a circle.
 func TestSeveralRowsAreLockedWithoutDeadlock(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		ended := make(chan error, 2)

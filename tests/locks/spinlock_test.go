@@ -278,7 +278,8 @@ func TestABackoffThatPanicsLeavesTheOthersTheirWay(t *testing.T) {
 	})
 }
 
-// A caller slept over the end of its Wait, and learnt nothing of a lock that had been free for 45 ms.
+// A caller slept over the end of its Wait, and learnt nothing of a lock that had
+// been free for 45 ms.
 func TestWhoSpinsTriesOnceMoreBeforeItsWaitIsOver(t *testing.T) {
 	busy := 0
 	for at := range 20 {

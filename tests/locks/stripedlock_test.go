@@ -108,7 +108,8 @@ func TestFewerThanOneStripeIsRefused(t *testing.T) {
 	})
 }
 
-// Two keys share a stripe as often as there are stripes; MultiLock took that for a lock that is given twice.
+// Two keys share a stripe as often as there are stripes; MultiLock took that for a
+// lock that is given twice.
 func TestSeveralKeysOfOneStripeAreOneMember(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})

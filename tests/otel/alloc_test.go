@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A library that has telemetry built in may be used by programs that have none. To be
-// observed costs one allocation, by whomever.
+// A library that has telemetry built in may be used by programs that have none. To
+// be observed costs one allocation, by whomever.
 func TestNoProvidersCostNoAllocation(t *testing.T) {
 	telemetry, err := redlatchotel.New(redlatchotel.Options{TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: noop.NewMeterProvider()})
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package otel tells what becomes of acquisitions and holds as OpenTelemetry's SDK has it:
-// spans and metrics.
+// Package otel tells what becomes of acquisitions and holds as OpenTelemetry's SDK
+// has it: spans and metrics.
 package otel

@@ -16,8 +16,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// wantEnd checks that what is held has ended once, after took if that is not 0, and that this is no
-// error. Its span says want and the reason; each permit is counted.
+// wantEnd checks that what is held has ended once, after took if that is not 0,
+// and that this is no error. Its span says want and the reason; each permit is
+// counted.
 func (b *backend) wantEnd(reason observe.EndReason, took time.Duration, want map[string]string) {
 	b.w.Helper()
 	kind := want["redlatch.kind"]

@@ -33,8 +33,8 @@ type backend struct {
 	stops  bool // watching a client, while that holds something: the spans do not end
 }
 
-// newBackend returns a backend. When the test is over and its clients are closed, each span
-// has to have ended.
+// newBackend returns a backend. When the test is over and its clients are closed,
+// each span has to have ended.
 func newBackend(w *locktest.World, opts redlatchotel.Options, clients ...*redlatch.Client) *backend {
 	w.Helper()
 	b := &backend{w: w, spans: tracetest.NewSpanRecorder(), reader: metric.NewManualReader()}
@@ -81,7 +81,8 @@ func (b *backend) one(name string) sdktrace.ReadOnlySpan {
 	return all[0]
 }
 
-// keep acquires a lock until the test is over: a hold that nobody has any more is released.
+// keep acquires a lock until the test is over: a hold that nobody has any more is
+// released.
 func keep(w *locktest.World, l *redlatch.Lock, opts ...redlatch.PlainOption) {
 	w.Helper()
 	h := w.Acquire(bg, locktest.With(l, opts...))
@@ -121,8 +122,8 @@ func (b *backend) metrics() map[string]metricdata.Metrics {
 	return all
 }
 
-// durations returns the counts and sums of a histogram, by the attributes' values in the order
-// of their keys.
+// durations returns the counts and sums of a histogram, by the attributes' values
+// in the order of their keys.
 func (b *backend) durations(name string) map[string]metricdata.HistogramDataPoint[float64] {
 	b.w.Helper()
 	all := map[string]metricdata.HistogramDataPoint[float64]{}
@@ -134,7 +135,8 @@ func (b *backend) durations(name string) map[string]metricdata.HistogramDataPoin
 	return all
 }
 
-// number returns the value of an instrument without attributes, or of all of them together.
+// number returns the value of an instrument without attributes, or of all of them
+// together.
 func (b *backend) number(name string) (n float64) {
 	b.w.Helper()
 	switch data := b.metrics()[name].Data.(type) {

@@ -189,7 +189,8 @@ func TestManyCallersAtOnceAreAllCounted(t *testing.T) {
 	})
 }
 
-// A client is watched from New or Watch on until all have stopped that, however often.
+// A client is watched from New or Watch on until all have stopped that, however
+// often.
 func TestAClientIsRecordedOnceUntilNobodyWatchesIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -234,7 +235,8 @@ func TestWithoutATracerNoContextIsMade(t *testing.T) {
 	}
 }
 
-// stand has a client be a candidate that leads if it can, until the returned function is called.
+// stand has a client be a candidate that leads if it can, until the returned
+// function is called.
 func stand(c *redlatch.Client, name string) (end func()) {
 	ctx, stop := context.WithCancel(bg)
 	ended := locktest.Later(func() error {
@@ -244,7 +246,8 @@ func stand(c *redlatch.Client, name string) (end func()) {
 	return func() { stop(); <-ended } //nolint:errcheck // how it ends is no matter
 }
 
-// The sum over processes says whether anybody leads, so a process that leads by one of its clients counts once.
+// The sum over processes says whether anybody leads, so a process that leads by
+// one of its clients counts once.
 func TestWhoLeadsIsObserved(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		one, two := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

@@ -157,7 +157,8 @@ func TestOutcomesAreToldBySpansAndHistograms(t *testing.T) {
 	}
 }
 
-// What is handed off or re-entered is a hold of its own, below that of its own caller.
+// What is handed off or re-entered is a hold of its own, below that of its own
+// caller.
 func TestHandOffAndReentryAreToldInTheirOwnTraces(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		b := newBackend(w, redlatchotel.Options{})
@@ -348,8 +349,8 @@ func TestPermitsThatAreAcquiredTogetherHaveOneSpan(t *testing.T) {
 	})
 }
 
-// While a caller waits, its context has the span of the wait; behind the wait for what
-// nobody holds, that of the caller again.
+// While a caller waits, its context has the span of the wait; behind the wait for
+// what nobody holds, that of the caller again.
 func TestTheFunctionOfASpanlessTypeHasItsCallersSpan(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		b := newBackend(w, redlatchotel.Options{})
@@ -367,7 +368,8 @@ func TestTheFunctionOfASpanlessTypeHasItsCallersSpan(t *testing.T) {
 	})
 }
 
-// Names are what users make of them. An exporter drops a whole batch for one that is not UTF-8.
+// Names are what users make of them. An exporter drops a whole batch for one that
+// is not UTF-8.
 func TestNamesAreTold(t *testing.T) {
 	for name, want := range map[string]string{
 		"orders:42": "orders:42", "a\x00b\x1b[31m\nc\u202e": "a\x00b\x1b[31m\nc\u202e", "a\xff\xfeb": "a\uFFFDb", "größe": "größe",

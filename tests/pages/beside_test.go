@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Who compares himself with others has to say where that can be looked up: a test, a page, or a line of theirs.
+// Who compares himself with others has to say where that can be looked up: a test,
+// a page, or a line of theirs.
 func TestEachComparisonLinksToItsProof(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {

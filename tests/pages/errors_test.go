@@ -22,7 +22,8 @@ import (
 	"github.com/redlatch/redlatch/redlatchgocron"
 )
 
-// errorsTable returns the table of docs/faq.md that says what to do about an error.
+// errorsTable returns the table of docs/faq.md that says what to do about an
+// error.
 func errorsTable(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/faq.md")
@@ -37,7 +38,8 @@ func errorsTable(t *testing.T) string {
 	return table
 }
 
-// Who gets an error looks it up: docs/faq.md has each that the packages export, by its name.
+// Who gets an error looks it up: docs/faq.md has each that the packages export, by
+// its name.
 func TestTheQuestionsPageHasEachError(t *testing.T) {
 	table := errorsTable(t)
 	all := exportedErrors(t)
@@ -51,7 +53,8 @@ func TestTheQuestionsPageHasEachError(t *testing.T) {
 	}
 }
 
-// Or by what stands in a log: the table shows how the text of each begins, with … for what differs.
+// Or by what stands in a log: the table shows how the text of each begins, with …
+// for what differs.
 func TestTheQuestionsPageHasTheTextOfEachError(t *testing.T) {
 	var texts []*regexp.Regexp
 	for _, code := range codeSpan.FindAllString(errorsTable(t), -1) {
@@ -87,7 +90,8 @@ func TestTheQuestionsPageHasTheTextOfEachError(t *testing.T) {
 	}
 }
 
-// exportedErrors returns the names of the variables Err... and of the types ...Error that a user can import.
+// exportedErrors returns the names of the variables Err... and of the types
+// ...Error that a user can import.
 func exportedErrors(t *testing.T) (all []string) {
 	t.Helper()
 	walkPublished(t, func(name string) {
@@ -120,7 +124,8 @@ func exportedErrors(t *testing.T) (all []string) {
 	return slices.Compact(all)
 }
 
-// walkPublished calls f with the name of each file, tests aside, of what a user can import.
+// walkPublished calls f with the name of each file, tests aside, of what a user
+// can import.
 func walkPublished(t *testing.T, f func(name string)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {

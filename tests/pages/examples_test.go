@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// A type is learned from code that has one: an example of its package, in godoc. For an option that is a test of the root.
+// A type is learned from code that has one: an example of its package, in godoc.
+// For an option that is a test of the root.
 func TestEveryTypeIsInAnExample(t *testing.T) {
 	find := exports(t)
 	all := 0
@@ -41,7 +42,8 @@ func TestEveryTypeIsInAnExample(t *testing.T) {
 	}
 }
 
-// inExamples returns the types of what stands in the files of examples of a folder.
+// inExamples returns the types of what stands in the files of examples of a
+// folder.
 func inExamples(t *testing.T, fset *token.FileSet, imports types.Importer, dir string) map[string]bool {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*example*_test.go"))

@@ -28,7 +28,8 @@ func page(t *testing.T, path string) string {
 	return block.ReplaceAllString(string(text), "")
 }
 
-// anchors returns the names by which links find the headings of a page, as GitHub makes them.
+// anchors returns the names by which links find the headings of a page, as GitHub
+// makes them.
 func anchors(text string) []string {
 	var all []string
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
@@ -53,7 +54,8 @@ func markdown(t *testing.T) []string {
 	return slices.Compact(all)
 }
 
-// A link to what is not there costs a reader the answer that he came for. Links to other hosts are not followed.
+// A link to what is not there costs a reader the answer that he came for. Links to
+// other hosts are not followed.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	links := 0
 	for _, from := range markdown(t) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What a reader copies from the page about Kubernetes is what stands in the manifests and in the chart, which are tested.
+// What a reader copies from the page about Kubernetes is what stands in the
+// manifests and in the chart, which are tested.
 func TestTheKubernetesPageShowsTheManifests(t *testing.T) {
 	text, err := os.ReadFile("../../docs/kubernetes.md")
 	if err != nil {
@@ -37,7 +38,8 @@ func TestTheKubernetesPageShowsTheManifests(t *testing.T) {
 	}
 }
 
-// hasIndented says whether these lines follow one another in a text, all of them indented by as much.
+// hasIndented says whether these lines follow one another in a text, all of them
+// indented by as much.
 func hasIndented(text string, want []string) bool {
 	lines := strings.Split(text, "\n")
 	for at := 0; at+len(want) <= len(lines); at++ {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The program of the README is the one that is built and run, and short enough to be read before it is copied.
+// The program of the README is the one that is built and run, and short enough to
+// be read before it is copied.
 func TestTheReadmeShowsTheFirstProgram(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

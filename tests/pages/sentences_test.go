@@ -56,7 +56,8 @@ func words(sentence string) (n int) {
 	return n
 }
 
-// Who reads in a hurry, or in a language that is not his own, loses the beginning of a sentence before it ends.
+// Who reads in a hurry, or in a language that is not his own, loses the beginning
+// of a sentence before it ends.
 func TestSentencesOfUsersPagesAreShort(t *testing.T) {
 	for _, name := range users {
 		all := sentences(page(t, "../../"+name))

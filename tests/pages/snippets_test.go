@@ -115,8 +115,8 @@ func TestWhatDoesNotCompileIsFound(t *testing.T) {
 	}
 }
 
-// compile says why a snippet does not compile: a whole file, declarations, or statements. A variable that it does not use
-// is fine: it goes on elsewhere.
+// compile says why a snippet does not compile: a whole file, declarations, or
+// statements. A variable that it does not use is fine: it goes on elsewhere.
 func compile(code string, find importer.Lookup) error {
 	declarations, statements := "package p\n"+code, "package p\nfunc _() {\n"+code+"\n}"
 	returning := "package p\nfunc _() error {\n" + code + "\nreturn nil\n}"
@@ -165,7 +165,8 @@ func check(source string, find importer.Lookup) error {
 	return wrong
 }
 
-// withGiven adds imports and variables to a source, at the level of the package: what the source declares goes before.
+// withGiven adds imports and variables to a source, at the level of the package:
+// what the source declares goes before.
 func withGiven(source string) string {
 	var b strings.Builder
 	b.WriteString("package p\nimport (\n")
@@ -217,7 +218,8 @@ var built = sync.OnceValues(func() (map[string]string, error) {
 	return files, nil
 })
 
-// The quickstart says to copy these two files. Nobody else may import what is internal here.
+// The quickstart says to copy these two files. Nobody else may import what is
+// internal here.
 func TestTheQuickstartCanBeCopied(t *testing.T) {
 	for _, name := range []string{"main.go", "main_test.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), "../../examples/quickstart/"+name, nil, parser.ImportsOnly)

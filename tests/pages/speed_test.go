@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The figures of the README are those of the page that the benchmarks write, however often they write it.
+// The figures of the README are those of the page that the benchmarks write,
+// however often they write it.
 func TestTheReadmeHasTheFiguresOfTheBenchmarks(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
@@ -19,7 +20,8 @@ func TestTheReadmeHasTheFiguresOfTheBenchmarks(t *testing.T) {
 		return string(text)
 	}
 	readme, page := read("../../README.md"), read("../../docs/performance.md")
-	// rate is the number in a column of the row of a library, in the table after a text.
+	// rate is the number in a column of the row of a library, in the table after a
+	// text.
 	rate := func(after, library string, column int) float64 {
 		_, table, found := strings.Cut(page, after)
 		_, line, row := strings.Cut(table, "\n| "+library+" |")

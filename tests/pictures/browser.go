@@ -78,7 +78,8 @@ func (b *browser) until(what, expression string) error {
 	}
 }
 
-// photograph takes a picture of an element on a page of that width, at twice the resolution, on nothing.
+// photograph takes a picture of an element on a page of that width, at twice the
+// resolution, on nothing.
 func (b *browser) photograph(selector string, width int64, file string) error {
 	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(width, 100)); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Pictures takes the README's pictures of redlatch demo, serve and top: the real program shows what real clients do
-// on a real server. make pictures runs it.
+// Pictures takes the README's pictures of redlatch demo, serve and top: the real
+// program shows what real clients do on a real server. make pictures runs it.
 //
 //	main.go      the order of things
 //	server.go    a Redis of its own

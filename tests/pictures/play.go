@@ -16,7 +16,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A play is what there is to see: clients that use a few locks as the services of a shop might.
+// A play is what there is to see: clients that use a few locks as the services of
+// a shop might.
 type play struct {
 	ctx     context.Context //nolint:containedctx // of all that is done
 	end     context.CancelFunc
@@ -39,7 +40,8 @@ func (p *play) close() {
 	}
 }
 
-// client is one of its own, with connections of its own, which says that it runs there.
+// client is one of its own, with connections of its own, which says that it runs
+// there.
 func (p *play) client(name, host string, pid int) (*redlatch.Client, error) {
 	d, err := redlatchrueidis.New(rueidis.ClientOption{InitAddress: []string{p.addr}, ForceSingleClient: true})
 	if err != nil {
@@ -100,7 +102,8 @@ func (p *play) begin() error {
 		return err
 	}
 
-	// Orders: who ships one has its stock while it waits for it, and whoever packs waits for the stock.
+	// Orders: who ships one has its stock while it waits for it, and whoever packs
+	// waits for the stock.
 	orders := "orders:42"
 	p.repeat(c.billing1.Lock(orders), 5*time.Second, nil)
 	p.repeat(c.billing2.Lock(orders), 3*time.Second, nil)
@@ -163,7 +166,8 @@ func (p *play) lose(lock *redlatch.Lock) error {
 	return err
 }
 
-// repeat has a caller hold a lock for a while, over and over, and do something with it first.
+// repeat has a caller hold a lock for a while, over and over, and do something
+// with it first.
 func (p *play) repeat(lock *redlatch.Lock, during time.Duration, first func(context.Context)) {
 	p.work.Go(func() {
 		for p.ctx.Err() == nil {

@@ -26,8 +26,8 @@ type frame struct {
 	svg string
 }
 
-// record writes what a program shows from its start to its end, as a picture that plays. Where nothing may move, the
-// picture is the program's last words.
+// record writes what a program shows from its start to its end, as a picture that
+// plays. Where nothing may move, the picture is the program's last words.
 func record(cmd *exec.Cmd, file string) error {
 	t, err := newTerminal(cmd, recordedLines)
 	if err != nil {
@@ -86,8 +86,8 @@ func film(frames []frame) string {
 	return b.String()
 }
 
-// svg is the lines of the screen as texts. Letters of one look stand together, where the screen has them: fonts differ in
-// their width.
+// svg is the lines of the screen as texts. Letters of one look stand together,
+// where the screen has them: fonts differ in their width.
 func (s *screen) svg() string {
 	var b strings.Builder
 	for i, line := range s.cells[:s.lines] {

@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/heldport"
 )
 
-// startServer starts a redis-server that stores nothing, from where make servers puts it or from PATH, and returns when
-// it answers.
+// startServer starts a redis-server that stores nothing, from where make servers
+// puts it or from PATH, and returns when it answers.
 func startServer(ctx context.Context, root, dir string) (addr string, stop func(), err error) {
 	folder := os.Getenv("REDLATCH_SERVERS")
 	if folder == "" {

@@ -100,8 +100,8 @@ func (t *terminal) page() string {
 	return "data:text/html;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(t.screen.html()))
 }
 
-// A screen knows the sequences that redlatch top draws with, and notes any other as an error: what it shows is either
-// right or not shown.
+// A screen knows the sequences that redlatch top draws with, and notes any other
+// as an error: what it shows is either right or not shown.
 type screen struct {
 	cells       [mostLines][columns]cell
 	lines       int // so many of them

@@ -27,9 +27,10 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// For Prometheus a minute takes a second: its rules look back, and wait, for a sixtieth of the time
-// (quick), and it scrapes as often as if that were each 15 seconds. The clients keep their time: a
-// hold is near its end after 18 seconds, and a wait is slow after 10.
+// For Prometheus a minute takes a second: its rules look back, and wait, for a
+// sixtieth of the time (quick), and it scrapes as often as if that were each 15
+// seconds. The clients keep their time: a hold is near its end after 18 seconds,
+// and a wait is slow after 10.
 const (
 	minute = time.Second
 	often  = minute / 4
@@ -40,8 +41,9 @@ var (
 	alertNames = regexp.MustCompile(`- alert: (\w+)`)
 )
 
-// quick returns the rules, and a file that has them, with seconds for minutes and minutes for hours
-// wherever PromQL wants a duration: in brackets, and behind "for" and "offset".
+// quick returns the rules, and a file that has them, with seconds for minutes and
+// minutes for hours wherever PromQL wants a duration: in brackets, and behind
+// "for" and "offset".
 func quick(t *testing.T) (rules, file string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(pages, "rules.yml"))
@@ -107,7 +109,8 @@ func (s *service) end() {
 	runtime.KeepAlive(s.held)
 }
 
-// again does something again and again until the work ends. It may fail with one of these errors.
+// again does something again and again until the work ends. It may fail with one
+// of these errors.
 func (s *service) again(do func(ctx context.Context) error, may ...error) {
 	s.work.Go(func() {
 		for s.ctx.Err() == nil {
@@ -141,7 +144,8 @@ func (s *service) want(ctx context.Context, name string, d time.Duration) error 
 	return err
 }
 
-// crowd has callers wait in vain, for so many seconds: one of them gives up each second.
+// crowd has callers wait in vain, for so many seconds: one of them gives up each
+// second.
 func (s *service) crowd(seconds int, name func() string) {
 	for range seconds {
 		s.again(func(ctx context.Context) error {
@@ -154,8 +158,8 @@ func (s *service) crowd(seconds int, name func() string) {
 // user returns the name of the next user's lock.
 func (s *service) user() string { return fmt.Sprint("users:", s.users.Add(1)) }
 
-// works does what a service does all day: some callers get locks and others do not, and one hold
-// is renewed all the time.
+// works does what a service does all day: some callers get locks and others do
+// not, and one hold is renewed all the time.
 func (s *service) works() {
 	s.whole.Helper()
 	s.hold(s.whole, "kept")
@@ -211,9 +215,10 @@ func (s story) awaitLoss(h *redlatch.Hold, want redlatch.LossReason) {
 	}
 }
 
-// busy looks, until the returned function is called, how long this process and Prometheus take for next to
-// nothing. A scrape that takes as long fails, and faults of which nobody knows befall the services: what fires then
-// proves nothing.
+// busy looks, until the returned function is called, how long this process and
+// Prometheus take for next to nothing. A scrape that takes as long fails, and
+// faults of which nobody knows befall the services: what fires then proves
+// nothing.
 func (s server) busy(t *testing.T) (worst func() time.Duration) {
 	ctx, cancel := context.WithCancel(bg)
 	t.Cleanup(cancel)
@@ -314,8 +319,9 @@ var stories = map[string]struct {
 	}, []string{"RedlatchClientsSilent"}},
 }
 
-// Each alert fires for the faults that it is for; and no other alert ever fires, for any of them or
-// for a service that has nothing but its work, and of which one process ends.
+// Each alert fires for the faults that it is for; and no other alert ever fires,
+// for any of them or for a service that has nothing but its work, and of which one
+// process ends.
 func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	program(t, "prometheus")
 	t.Parallel()
@@ -365,7 +371,8 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 		}
 	})
 
-	// Whatever is still to fire has fired when a rule has looked back for five minutes, and waited for ten.
+	// Whatever is still to fire has fired when a rule has looked back for five
+	// minutes, and waited for ten.
 	p.await(fmt.Sprintf("prometheus_rule_group_iterations_total - prometheus_rule_group_iterations_total @ %d >= %d", time.Now().Unix(), 15*minute/often))
 	fired, err := p.ask(`count by (job, alertname) (max_over_time(ALERTS{alertstate="firing"}[1h]))`)
 	if err != nil {

@@ -19,8 +19,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// No program tells anything, and still somebody is woken by a loss and sees an outage: by what redlatch exporter serves, which
-// promtool has no complaint about, and Prometheus reads whatever the names are.
+// No program tells anything, and still somebody is woken by a loss and sees an
+// outage: by what redlatch exporter serves, which promtool has no complaint about,
+// and Prometheus reads whatever the names are.
 func TestARealPrometheusReadsTheExporter(t *testing.T) {
 	promtool := program(t, "promtool")
 	program(t, "prometheus")

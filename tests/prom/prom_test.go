@@ -1,5 +1,5 @@
-// Package prom tests the metrics of clients, with an embedded server; and the alert rules
-// and the dashboard, with a real Prometheus.
+// Package prom tests the metrics of clients, with an embedded server; and the
+// alert rules and the dashboard, with a real Prometheus.
 package prom
 
 import (
@@ -27,8 +27,8 @@ func watched(w *locktest.World, m *redlatchprom.Metrics) *redlatch.Client {
 	return c
 }
 
-// series returns what Prometheus sees of these metrics, without their help: a line for
-// each, histograms as their counts and sums.
+// series returns what Prometheus sees of these metrics, without their help: a line
+// for each, histograms as their counts and sums.
 func series(w *locktest.World, g prometheus.Gatherer, names ...string) string {
 	w.Helper()
 	families, err := g.Gather()
@@ -253,7 +253,8 @@ func TestMetricsAreGatheredWhileLocksAreAcquired(t *testing.T) {
 	}
 }
 
-// A client is watched from New or Watch on until all have stopped that, however often.
+// A client is watched from New or Watch on until all have stopped that, however
+// often.
 func TestAClientIsCountedOnceUntilNobodyWatchesIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})
@@ -283,7 +284,8 @@ func TestAClientIsCountedOnceUntilNobodyWatchesIt(t *testing.T) {
 	})
 }
 
-// An election is told of while a candidate of this process runs: two series of the same labels would spoil the whole scrape.
+// An election is told of while a candidate of this process runs: two series of the
+// same labels would spoil the whole scrape.
 func TestMetricsTellWhoLeads(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		as := func(name string) string { kind, _, _ := strings.Cut(name, ":"); return kind }

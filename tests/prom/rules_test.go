@@ -54,8 +54,8 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// The rules are what Prometheus reads, and each alert fires when it should and only then:
-// rules_test.yml tells the stories.
+// The rules are what Prometheus reads, and each alert fires when it should and
+// only then: rules_test.yml tells the stories.
 func TestTheRulesFireWhenTheyShould(t *testing.T) {
 	promtool := program(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "rules.yml"}, {"test", "rules", "rules_test.yml"}} {
@@ -90,8 +90,9 @@ type server struct {
 	url string
 }
 
-// scraping starts a Prometheus that scrapes itself and the targets of each job, and evaluates the
-// rules, that often. It believes a value for as long as back if it is not told another.
+// scraping starts a Prometheus that scrapes itself and the targets of each job,
+// and evaluates the rules, that often. It believes a value for as long as back if
+// it is not told another.
 func scraping(t *testing.T, rules string, often, back time.Duration, jobs map[string][]string) server {
 	t.Helper()
 	path := program(t, "prometheus")
@@ -129,8 +130,8 @@ func scraping(t *testing.T, rules string, often, back time.Duration, jobs map[st
 	return server{t, "http://" + addr}
 }
 
-// ask asks a query, and returns the labels of the results; an error as long as there is no
-// answer.
+// ask asks a query, and returns the labels of the results; an error as long as
+// there is no answer.
 func (s server) ask(query string) (results []map[string]string, err error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	reply, err := client.Get(s.url + "/api/v1/query?query=" + url.QueryEscape(query))
@@ -176,7 +177,8 @@ func (s server) await(query string) []map[string]string {
 
 var variable = regexp.MustCompile(`"\$(job|instance|kind)"`)
 
-// A service is scraped, loses a lock, and somebody is woken. Its locks have odd names.
+// A service is scraped, loses a lock, and somebody is woken. Its locks have odd
+// names.
 func TestARealPrometheusTellsOfALoss(t *testing.T) {
 	program(t, "prometheus")
 	m := redlatchprom.New(redlatchprom.Options{Name: func(name string) string { return name }})

@@ -1,4 +1,5 @@
-// Package release makes two releases of the working tree for a remote repository in a folder, and uses each as its users do.
+// Package release makes two releases of the working tree for a remote repository
+// in a folder, and uses each as its users do.
 package release
 
 import (
@@ -68,8 +69,9 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// users returns the environment of somebody who has nothing of ours and finds it at the remote. What others publish is
-// taken from this machine's module cache, as far as it is there.
+// users returns the environment of somebody who has nothing of ours and finds it
+// at the remote. What others publish is taken from this machine's module cache, as
+// far as it is there.
 func users(t *testing.T, remote string) []string {
 	t.Helper()
 	here := folder.At(t, top)
@@ -89,7 +91,8 @@ func TestRelease(t *testing.T) {
 	release(repo, first)
 	t.Run("first", func(t *testing.T) { works(t, env, first, first) })
 
-	// As soon as two modules change together, main need not be installable. It is built in a checkout all the same.
+	// As soon as two modules change together, main need not be installable. It is
+	// built in a checkout all the same.
 	repo.Write("new.go", "package redlatch\n\n// New2 is new.\nfunc New2() int { return 2 }\n")
 	repo.Write("redlatchgoredis/new.go", "package redlatchgoredis\n\nimport \"github.com/redlatch/redlatch\"\n\nvar _ = redlatch.New2()\n")
 	repo.Run("git", "add", "--all")
@@ -144,7 +147,8 @@ func release(repo folder.Folder, version string) {
 	}
 }
 
-// works has users install all there is of a release, which they ask for by a query.
+// works has users install all there is of a release, which they ask for by a
+// query.
 func works(t *testing.T, env []string, query, version string) {
 	t.Helper()
 	t.Run("command", func(t *testing.T) { installs(t, env, query, version) })
@@ -169,7 +173,8 @@ func installs(t *testing.T, env []string, query, version string) {
 	user.Run(command, "demo", "--plain", "--for", "2s")
 }
 
-// runs has a user build the README's program in an empty module, with what README says to get.
+// runs has a user build the README's program in an empty module, with what README
+// says to get.
 func runs(t *testing.T, env []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(top, "README.md"))
@@ -192,7 +197,8 @@ func runs(t *testing.T, env []string) {
 	}
 }
 
-// programs are those of users of a module each: tests, because some of the modules are for tests.
+// programs are those of users of a module each: tests, because some of the modules
+// are for tests.
 var programs = map[string]struct {
 	library string // of others; only what it requires itself may come along
 	body    string
@@ -365,7 +371,8 @@ func refuses(repo folder.Folder) {
 	want(`v0.99.5 must not be published:\n  the root module requires example.com/library`, "scripts/releasable.sh", "v0.99.5")
 }
 
-// As long as nothing is released, the quickstart says how to do without a release, and its program can be built so.
+// As long as nothing is released, the quickstart says how to do without a release,
+// and its program can be built so.
 func TestQuickstartBeforeTheFirstRelease(t *testing.T) {
 	read := func(name string) string {
 		t.Helper()
@@ -376,7 +383,8 @@ func TestQuickstartBeforeTheFirstRelease(t *testing.T) {
 		return string(text)
 	}
 	lines := regexp.MustCompile("(?s)\n## Before the first release\n.*?```sh\n(.*?)```").FindStringSubmatch(read("docs/quickstart.md"))
-	// The commit before the release gives its section of the changelog a version, and the release gives go.mod one.
+	// The commit before the release gives its section of the changelog a version, and
+	// the release gives go.mod one.
 	before := strings.Contains(read("redlatchgoredis/go.mod"), ours+" v0.0.0\n") && strings.Contains(read("CHANGELOG.md"), "\n## Unreleased\n")
 	if shown := lines != nil; shown != before {
 		t.Fatalf("the quickstart says what to do before the first release: %v, want %v", shown, before)

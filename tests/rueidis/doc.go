@@ -1,3 +1,3 @@
-// Package rueidis tests the adapter for rueidis, whose own module requires nothing for
-// its tests.
+// Package rueidis tests the adapter for rueidis, whose own module requires nothing
+// for its tests.
 package rueidis

@@ -23,8 +23,8 @@ const (
 	redirect = "github.com/redis/rueidis.(*standalone).redirectToPrimary.func1"
 )
 
-// timeout is how long a topology waits for what is silent. What dies in these tests
-// is not.
+// timeout is how long a topology waits for what is silent. What dies in these
+// tests is not.
 const timeout = 10 * time.Second
 
 func newDriver(t *testing.T, opt rueidis.ClientOption) driver.Redis {

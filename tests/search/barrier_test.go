@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A tick of a barrier's searches, in ms. A client is believed to live for two, and an end
-// is remembered for two.
+// A tick of a barrier's searches, in ms. A client is believed to live for two, and
+// an end is remembered for two.
 const (
 	halfMinute = 30_000
 	livesMs    = 60_000
@@ -17,7 +17,8 @@ const (
 	useMs      = 600_000
 )
 
-// What a caller knows in the end; and while it has no answer, that it has asked twice.
+// What a caller knows in the end; and while it has no answer, that it has asked
+// twice.
 const (
 	went uint8 = 1 + iota
 	broke
@@ -27,9 +28,10 @@ const (
 	unanswered
 )
 
-// A meeting is a barrier's search: which generation each caller names, and how many
-// parties it wants. An id is for one try in one generation. One resets the barrier, whose
-// mind's token is the place in names of the generation that it names.
+// A meeting is a barrier's search: which generation each caller names, and how
+// many parties it wants. An id is for one try in one generation. One resets the
+// barrier, whose mind's token is the place in names of the generation that it
+// names.
 type meeting struct {
 	tries   map[int]string
 	parties map[int]string // "2" of who is not in it
@@ -157,8 +159,8 @@ func (b meeting) polls(who int, times int8) ask {
 	}
 }
 
-// resets are the asks of one reset, which first names the first of these generations, and
-// then the one that it is told.
+// resets are the asks of one reset, which first names the first of these
+// generations, and then the one that it is told.
 func (b meeting) resets(times int8, generations ...string) []ask {
 	var asks []ask
 	for i, generation := range generations {
@@ -215,7 +217,8 @@ func endOf(s *store, generation string) *end {
 	return nil
 }
 
-// present returns the index of each caller who has arrived in a generation that gathers.
+// present returns the index of each caller who has arrived in a generation that
+// gathers.
 func present(s *store, generation string) map[string]string {
 	in := map[string]string{}
 	if k := s.get("record " + generation); k != nil {
@@ -228,7 +231,8 @@ func present(s *store, generation string) map[string]string {
 	return in
 }
 
-// someDead says whether a client in the generation that gathers has not been heard for too long.
+// someDead says whether a client in the generation that gathers has not been heard
+// for too long.
 func someDead(s *store, now int64) bool {
 	k := s.get("alive")
 	for i := 1; k != nil && i < len(k.content); i += 2 {
@@ -467,8 +471,8 @@ func judgeArrival(s scene, a *ask, r *result, before map[string]string, parties 
 	return ""
 }
 
-// calmBarrier lets so many others come as are missing: all go on together, and hear it. Or
-// somebody has died: then all are told that.
+// calmBarrier lets so many others come as are missing: all go on together, and
+// hear it. Or somebody has died: then all are told that.
 func calmBarrier(x *explorer, at *store, now int16) string {
 	generation := generationOf(at)
 	if generation == "" {

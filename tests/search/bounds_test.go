@@ -37,8 +37,8 @@ func refuses(text string, stored key, asks ...ask) *search {
 	}
 }
 
-// dead is the search of a queue in which more have died than one request drops: the
-// caller is told to go on, until it has its turn.
+// dead is the search of a queue in which more have died than one request drops:
+// the caller is told to go on, until it has its turn.
 func dead(f fair) *search {
 	q := refuses("", key{name: "queue", kind: "list"}, f.lineUp(b1, 1, "1"), f.lineUp(b1, 1, "1"))
 	q.name, q.sends, q.commands = "fair: many dead", 2, 10*mostDead
@@ -61,8 +61,8 @@ func dead(f fair) *search {
 	return q
 }
 
-// long is the search of a queue of more than the scripts look at together: who stands
-// behind these leaves, too.
+// long is the search of a queue of more than the scripts look at together: who
+// stands behind these leaves, too.
 func long(f fair) *search {
 	q := refuses("", key{name: "queue", kind: "list"}, f.leaves(a1, 1))
 	q.name, q.commands = "fair: a long queue", 50
@@ -86,8 +86,9 @@ func long(f fair) *search {
 	return q
 }
 
-// mixed is the search of a lock of another type that has the name of a fair one: what a
-// request of a fair lock left in it goes with that lock, and not alone, unless it is forced.
+// mixed is the search of a lock of another type that has the name of a fair one:
+// what a request of a fair lock left in it goes with that lock, and not alone,
+// unless it is forced.
 func mixed(f fair) *search {
 	q := refuses("", key{name: "lock", kind: "hash", content: []string{ids[a1], "1", "mode", "read"}, ttl: 1000}, f.leaves(a1, 1), f.forces(a1))
 	q.asks[0].truth = nil // nobody was told that a1 has it

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// resent is what a client knows that has sent a request again: it does not hear the
-// first attempt's answer any more.
+// resent is what a client knows that has sent a request again: it does not hear
+// the first attempt's answer any more.
 const resent uint8 = 2
 
-// counts are the asks of a client's request of that number about a latch or a limiter,
-// and of the same again.
+// counts are the asks of a client's request of that number about a latch or a
+// limiter, and of the same again.
 func (q session) counts(number int32, script string, keys []string, args ...string) []ask {
 	key := "session of " + names[q.who]
 	open := func(s *state) bool { return s.minds[q.who].phase == asking && s.minds[q.who].token == number }
@@ -57,8 +57,8 @@ func (q session) deletesLatch(number int32) []ask {
 	return q.counts(number, "latch.delete", latchKey, "channel")
 }
 
-// setsRate is sent by q for the permits that are given in a second; for keep, in ms, the
-// limiter is kept.
+// setsRate is sent by q for the permits that are given in a second; for keep, in
+// ms, the limiter is kept.
 func (q session) setsRate(number int32, permits, keep string) []ask {
 	return q.counts(number, "ratelimiter.tryset", rateKeys, permits, "1000", "0", keep)
 }
@@ -76,7 +76,8 @@ func (q session) deletesLimiter(number int32) []ask {
 	return q.counts(number, "ratelimiter.delete", rateKeys)
 }
 
-// remembered returns the number and the answer that a session's key has; "-1": none.
+// remembered returns the number and the answer that a session's key has; "-1":
+// none.
 func remembered(s *store, key string) (n int64, answer string) {
 	k := s.get(key)
 	if k == nil {
@@ -150,8 +151,8 @@ func judgeCount(x *explorer, s scene, a *ask, sent int16, r *result) string {
 	return ""
 }
 
-// effect returns what a request has to make of its object, what it has to tell, and what
-// to answer.
+// effect returns what a request has to make of its object, what it has to tell,
+// and what to answer.
 func effect(at *store, a *ask, again bool) (want *stored, tell []string, answer int64) {
 	want = contents(at.get(a.keys[0]))
 	was, arg := int64(0), func(i int) int64 { return number(a.args[i]) }
@@ -246,8 +247,8 @@ func effect(at *store, a *ask, again bool) (want *stored, tell []string, answer 
 	return want, tell, answer
 }
 
-// goesBack returns how many permits are over, how many are to be given back by those who say so, and which of these
-// can give back what they say.
+// goesBack returns how many permits are over, how many are to be given back by
+// those who say so, and which of these can give back what they say.
 func goesBack(at *store, args []string) (over, back, bits int64) {
 	if at.get("free") == nil || at.get("timeouts") == nil {
 		return 0, 0, 0
@@ -285,7 +286,8 @@ func contents(k *key) *stored {
 	return &stored{k.content, k.ttl}
 }
 
-// allFields returns the fields of a limiter's hash, with those that Redisson's has not.
+// allFields returns the fields of a limiter's hash, with those that Redisson's has
+// not.
 func allFields(content []string) []string {
 	if !slices.Contains(content, "keepAliveTime") {
 		return slices.Insert(slices.Clone(content), 2, "keepAliveTime", "0")

@@ -8,7 +8,8 @@ const (
 	toldToo = "redlatch's waiters look every two seconds; Redisson's hear of it: TestRedissonHearsThatALockIsFreeSooner"
 )
 
-// explained says of mutants why nothing is wrong with them that a search could find.
+// explained says of mutants why nothing is wrong with them that a search could
+// find.
 var explained = map[string]string{
 	"readwrite.write.take.lua: return token: deleted":                                                           again,
 	"lock.keep.lua: if ARGV[3] ~= '' then: negated":                                                             toldToo,
@@ -34,7 +35,8 @@ var explained = map[string]string{
 	"fairlock.luainc: n, scored[2 * i - 1], scored[2 * i] = i, now + allowance, id: deleted":                    "the same: " + chain,
 }
 
-// unsearched says of scripts why no search runs them, by what their names begin with.
+// unsearched says of scripts why no search runs them, by what their names begin
+// with.
 var unsearched = map[string]string{
 	"barrier.info":       "it only reads",
 	"ratelimiter.":       "its model is tests/synchronizers/ratelimiter_model_test.go",

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// In these searches a tick is 2 s, and the lease as long as a waiter may be silent.
+// In these searches a tick is 2 s, and the lease as long as a waiter may be
+// silent.
 const (
 	fairTick  = 2000
 	fairLease = 3
@@ -27,7 +28,8 @@ const (
 	unheard                   // its subscription is broken
 )
 
-// able is to ask for a place in the queue, and to say that one can be given the lock.
+// able is to ask for a place in the queue, and to say that one can be given the
+// lock.
 const able = "able"
 
 // nonces are the messages that give each of them the lock.
@@ -43,8 +45,8 @@ var allowed = strconv.Itoa(allowance)
 
 var fairKeys = []string{"lock", "queue", "timeouts", "alive"}
 
-// A fair is a lock that is had in the order in which it was asked for. A mind's token
-// is when the last request was sent that was answered.
+// A fair is a lock that is had in the order in which it was asked for. A mind's
+// token is when the last request was sent that was answered.
 type fair struct{ plain }
 
 func newFair() fair {
@@ -53,8 +55,8 @@ func newFair() fair {
 	return fair{p}
 }
 
-// lineUp is the ask for it, or for a place in the queue. It is executed once at most,
-// as an attempt of the library is: that is why one can rely on a message.
+// lineUp is the ask for it, or for a place in the queue. It is executed once at
+// most, as an attempt of the library is: that is why one can rely on a message.
 func (f fair) lineUp(who int, times int8, enqueue string) ask {
 	a := f.take(who, times)
 	a.name, a.runs = fmt.Sprintf("%s takes (%s)", names[who], enqueue), 1
@@ -88,8 +90,8 @@ func (f fair) lineUp(who int, times int8, enqueue string) ask {
 	return a
 }
 
-// hearsOf is what a waiter does that is told that it has the lock: it believes it for
-// as long as it may be silent after its last request that was answered.
+// hearsOf is what a waiter does that is told that it has the lock: it believes it
+// for as long as it may be silent after its last request that was answered.
 func (f fair) hearsOf(who int) ask {
 	return ask{
 		name: names[who] + " hears that it was given the lock", times: 1,
@@ -113,8 +115,8 @@ func (f fair) told(s *state, m message) {
 	}
 }
 
-// breaks is that the subscription of a waiter breaks, and heals that it subscribes again. A
-// waiter asks again then.
+// breaks is that the subscription of a waiter breaks, and heals that it subscribes
+// again. A waiter asks again then.
 func (f fair) breaks(who int) ask {
 	return ask{
 		name: names[who] + "'s subscription breaks", times: 1,
@@ -131,8 +133,8 @@ func (f fair) heals(who int) ask {
 	}
 }
 
-// deaf says whether a waiter is passed over: it was counted among those who listen, and is
-// not any more. Who asks itself is not.
+// deaf says whether a waiter is passed over: it was counted among those who
+// listen, and is not any more. Who asks itself is not.
 func (f fair) deaf(s scene, me, id string) bool {
 	who := slices.Index(ids[:], id)
 	return id != me && who >= 0 && s.others&(1<<who) > 0 && loose(s.store.field("alive", nonce(id)))
@@ -328,9 +330,10 @@ func (f fair) passesBy(s *store, a *ask, r *result, me string) bool {
 	return false
 }
 
-// chain looks at the scores: each waiter's is an allowance above the one's before it,
-// and nobody can be evicted soon who stands at the front. While all are of redlatch, the
-// last one's says where the chain ends, and nobody's is above the chain.
+// chain looks at the scores: each waiter's is an allowance above the one's before
+// it, and nobody can be evicted soon who stands at the front. While all are of
+// redlatch, the last one's says where the chain ends, and nobody's is above the
+// chain.
 func (f fair) chain(s *store, now int16, looked bool) string {
 	all, ms := queue(s), int64(epoch)+int64(now)*fairTick
 	isLoose := len(all) > 0 && loose(s.field("timeouts", all[len(all)-1])) && all[len(all)-1][14] == '8'
@@ -480,8 +483,8 @@ func (f fair) mark(s scene, nonce, id string) string {
 	return nonce + ".5"
 }
 
-// forgets says whether a waiter is to forget who has been silent: it is not, if there is
-// nothing new but its nonce.
+// forgets says whether a waiter is to forget who has been silent: it is not, if
+// there is nothing new but its nonce.
 func (f fair) forgets(s *store, a *ask) bool {
 	added := 0
 	for _, member := range []string{a.args[3], nonce(a.args[1])} {
@@ -492,7 +495,8 @@ func (f fair) forgets(s *store, a *ask) bool {
 	return added != 1
 }
 
-// forgotten says whether somebody is said to live who has been silent for too long.
+// forgotten says whether somebody is said to live who has been silent for too
+// long.
 func (f fair) forgotten(s *store, now int16) bool {
 	k := s.get("alive")
 	for i := 1; k != nil && i < len(k.content); i += 2 {
@@ -529,7 +533,8 @@ func (f fair) search(name string, ticks, sends int8, all ...ask) *search {
 	}
 }
 
-// moving is a search in which the slot moves, one key after the other, and has moved in the end.
+// moving is a search in which the slot moves, one key after the other, and has
+// moved in the end.
 func (f fair) moving(name string, ticks, sends int8, all ...ask) *search {
 	for i := range all {
 		all[i].batch = false // in a batch all is refused, and sent one by one
@@ -546,8 +551,9 @@ func (f fair) moving(name string, ticks, sends int8, all ...ask) *search {
 	return q
 }
 
-// twins is the search of two locks with one queue, as "x" and "{x}" have: who waits for
-// one of them is not given the other. Of what a2 has, the twin, it believes nothing.
+// twins is the search of two locks with one queue, as "x" and "{x}" have: who
+// waits for one of them is not given the other. Of what a2 has, the twin, it
+// believes nothing.
 func twins() *search {
 	f, g := newFair(), newFair()
 	g.keys = append([]string{"twin"}, fairKeys[1:]...)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// skew is by how many ms the clock of a Redisson client may differ from the server's.
+// skew is by how many ms the clock of a Redisson client may differ from the
+// server's.
 const skew = tick
 
 // A group is a lock of several values at once.

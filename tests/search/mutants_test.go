@@ -152,7 +152,8 @@ func (o overlay) Open(name string) (fs.File, error) {
 	return o.FS.Open(name)
 }
 
-// Whoever breaks a line of a script breaks a promise, unless explained says why not.
+// Whoever breaks a line of a script breaks a promise, unless explained says why
+// not.
 func TestEveryLineIsNeeded(t *testing.T) {
 	t.Parallel()
 	met := map[string]bool{}
@@ -200,8 +201,9 @@ func survivors(t *testing.T, file string, all []mutant) {
 	}
 }
 
-// wrong says whether any search finds something wrong. What is wrong with a mutant is mostly
-// near the beginning of one search or another: all of them look there first, and ever farther.
+// wrong says whether any search finds something wrong. What is wrong with a mutant
+// is mostly near the beginning of one search or another: all of them look there
+// first, and ever farther.
 func wrong(m *machine, all []*search, load func(name string) *script.Script) bool {
 	for most := 1000; len(all) > 0; most *= 10 {
 		var more []*search // those that have not visited everything

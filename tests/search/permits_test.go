@@ -12,8 +12,8 @@ const permits = 2
 
 var permitKeys = []string{"free", "timeouts"}
 
-// takesPermits is the ask of one process for a permit for each of some callers, who
-// stand in line.
+// takesPermits is the ask of one process for a permit for each of some callers,
+// who stand in line.
 func takesPermits(times int8, who ...int) ask {
 	a := ask{
 		times: times, runs: 2, script: "expirable.take", keys: permitKeys, args: []string{"channel"},
@@ -148,8 +148,8 @@ func calmPermits(x *explorer, at *store, now int16) string {
 	return ""
 }
 
-// halfway says what is wrong with what a request leaves behind that is refused half-way: a permit that
-// is neither free nor given.
+// halfway says what is wrong with what a request leaves behind that is refused
+// half-way: a permit that is neither free nor given.
 func halfway(x *explorer, s scene, a *ask, sent int16) string {
 	if s.store.get("free") == nil || a.foreign {
 		return ""

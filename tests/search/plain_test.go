@@ -323,7 +323,8 @@ func (p plain) refusals(x *explorer, s scene, a *ask, sent int16, r *result) str
 	return x.lies(s, a, sent, r.after, ttl, true)
 }
 
-// yields says what is wrong with a turn that was, or was not, left to those who wait.
+// yields says what is wrong with a turn that was, or was not, left to those who
+// wait.
 func (x *explorer) yields(s scene, r *result, lock string) string {
 	n, left := r.reply.(int64)
 	switch {

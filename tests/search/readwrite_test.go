@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What an owner has of a read-write lock: it writes, it reads, it reads for a second
-// time (Redisson's alone), and it has asked for the writing to end.
+// What an owner has of a read-write lock: it writes, it reads, it reads for a
+// second time (Redisson's alone), and it has asked for the writing to end.
 const (
 	writes uint8 = 1 << iota
 	reads
@@ -124,7 +124,8 @@ func (w readWrite) stated(who int) ask {
 	return a
 }
 
-// renews is the ask of who only writes to keep it; count is that of the write holds that is shown.
+// renews is the ask of who only writes to keep it; count is that of the write
+// holds that is shown.
 func (w readWrite) renews(who int, lease int16, count string) ask {
 	return w.renewing(who, lease, count, false)
 }
@@ -188,7 +189,8 @@ func (w readWrite) releases(who int, times int8) ask {
 	return a
 }
 
-// unseen says whether these are keys that keep others alive who read, if they are anywhere.
+// unseen says whether these are keys that keep others alive who read, if they are
+// anywhere.
 func (w readWrite) unseen(s *store, list []any) bool {
 	for _, k := range list {
 		_, rest, _ := strings.Cut(fmt.Sprint(k), "{lock}:")
@@ -441,7 +443,8 @@ func (w readWrite) calm(x *explorer, at *store, now int16) string {
 	return ""
 }
 
-// releaseAll releases what somebody has, and asks about others until that is known.
+// releaseAll releases what somebody has, and asks about others until that is
+// known.
 func (w readWrite) releaseAll(x *explorer, at *store, now int16, id string) *store {
 	r := x.do("readwrite.release", at, now, []string{"lock"}, id, w.channel, own)
 	for range 5 { // a script that never knows is wrong
@@ -530,8 +533,9 @@ func once(a ask) ask {
 	return a
 }
 
-// beside is the search of one who reads beside another's write hold, as nobody should:
-// the writer keeps the lock, and whoever stays last is right about what he has.
+// beside is the search of one who reads beside another's write hold, as nobody
+// should: the writer keeps the lock, and whoever stays last is right about what he
+// has.
 func (w readWrite) beside() *search {
 	reader, writer := w.releases(a1, 1), w.releases(b1, 1)
 	q := w.search("beside a writer", 2, reader, writer)

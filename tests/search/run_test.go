@@ -10,7 +10,8 @@ import (
 // asItIs loads a script.
 func asItIs(name string) *script.Script { return script.Load(scripts, name) }
 
-// explore carries out searches, which visit so many states together: fewer prove less.
+// explore carries out searches, which visit so many states together: fewer prove
+// less.
 func explore(t *testing.T, states int, all []*search) {
 	t.Parallel()
 	m, visited := newMachine(), 0

@@ -51,8 +51,8 @@ const (
 // trusts says whether it believes that it has something.
 func (m mind) trusts(now int16) bool { return m.phase == has && m.until > now }
 
-// sole returns who believes that it has something, -1 if nobody does, and what is wrong
-// if two do.
+// sole returns who believes that it has something, -1 if nobody does, and what is
+// wrong if two do.
 func (s *state) sole() (who int, wrong string) {
 	who = -1
 	for i, m := range s.minds {
@@ -115,7 +115,8 @@ type ask struct {
 	// arguments.
 	batch   bool
 	another []string
-	// carries says that it is no request, but that this key moves to the new node of a slot.
+	// carries says that it is no request, but that this key moves to the new node of a
+	// slot.
 	carries string
 	// creates says that it may make a key, which cannot be while a slot moves.
 	creates bool
@@ -125,7 +126,8 @@ type ask struct {
 	calls map[int16]*call
 }
 
-// carries is that a key, or the mark for all of them, comes to the new node of a slot that moves.
+// carries is that a key, or the mark for all of them, comes to the new node of a
+// slot that moves.
 func carries(key string) ask {
 	return ask{name: "the new node gets " + key, carries: key, times: 1, may: func(*state) bool { return true }}
 }
@@ -142,7 +144,8 @@ type search struct {
 	// listens is the channel on which those who wait hear of it; nil: they hear of
 	// nothing, and nobody tells them.
 	listens func(channel string) bool
-	// listeners says how many others listen; or, if there is unheard, what tells that of whom.
+	// listeners says how many others listen; or, if there is unheard, what tells that
+	// of whom.
 	listeners func(s *state) int8
 	unheard   func(channel string, listeners int8) bool
 	// wrong says what must not be in a state.
@@ -161,7 +164,8 @@ type search struct {
 
 	// latest is for how many ticks a request can be in flight; 0: for ever.
 	latest int16
-	// grant says whether an answer is that what was wanted was granted; nil: granted does.
+	// grant says whether an answer is that what was wanted was granted; nil: granted
+	// does.
 	grant func(reply any) bool
 
 	// seed is what is stored at the beginning.
@@ -169,8 +173,8 @@ type search struct {
 	// told notes what those hear who are told something; nil: they only ask again.
 	told func(s *state, m message)
 
-	// inspect says what is wrong with an execution, and recalls what is wrong with it in the
-	// light of what the clients believe; nil: nothing.
+	// inspect says what is wrong with an execution, and recalls what is wrong with it
+	// in the light of what the clients believe; nil: nothing.
 	recalls func(s *state, r *result) string
 	inspect func(x *explorer, s scene, a *ask, sent int16, r *result) string
 }
@@ -194,8 +198,8 @@ type scene struct {
 	others int8 // listen
 }
 
-// An execution is that of an ask. Every two that are equal have one result, and are right or
-// wrong together.
+// An execution is that of an ask. Every two that are equal have one result, and
+// are right or wrong together.
 type execution struct {
 	scene
 	ask  int8
@@ -221,9 +225,9 @@ const (
 // everything is more states than any search has.
 const everything = math.MaxInt32
 
-// explore visits the states, those that take the fewest steps first, and no more than most. It
-// returns a story with a bad end, or nothing, and how many states it has found: more than most,
-// if it did not visit all.
+// explore visits the states, those that take the fewest steps first, and no more
+// than most. It returns a story with a bad end, or nothing, and how many states it
+// has found: more than most, if it did not visit all.
 func (q *search) explore(m *machine, load func(name string) *script.Script, most int) (story string, states int) {
 	x := &explorer{search: q, machine: m, source: map[string]string{}, loader: load, seen: map[state]int32{}, calms: map[[2]int32]string{}, right: map[execution]bool{}}
 	for _, all := range [][]ask{q.asks, q.waits} {
@@ -497,14 +501,15 @@ func (x *explorer) judge(s scene, a *ask, sent int16, r *result) string {
 	return ""
 }
 
-// elsewhere says that a request was not executed, or not to its end: keys are at the other
-// node of a slot that moves.
+// elsewhere says that a request was not executed, or not to its end: keys are at
+// the other node of a slot that moves.
 func elsewhere(r *result) bool {
 	err, fails := r.reply.(error)
 	return fails && (strings.Contains(err.Error(), "TRYAGAIN") || strings.Contains(err.Error(), "non local key"))
 }
 
-// marks executes a request when the slot has begun to move, and all keys are at the old node.
+// marks executes a request when the slot has begun to move, and all keys are at
+// the old node.
 func (x *explorer) marks(s scene, a *ask, sent int16, r *result) string {
 	moves := x.run(x.callOf(a, sent), x.carried(s.store, move), s.now, s.others, healthy)
 	if err, fails := moves.reply.(error); fails && !strings.Contains(err.Error(), "TRYAGAIN") {
@@ -551,8 +556,8 @@ func (x *explorer) grants(w *ask, at *store, now int16) bool {
 	return granted(reply)
 }
 
-// lies says whether a take that was refused is told a time that is wrong: too long,
-// or if it is to be exact, too short.
+// lies says whether a take that was refused is told a time that is wrong: too
+// long, or if it is to be exact, too short.
 func (x *explorer) lies(s scene, a *ask, sent int16, at *store, ttl int64, exact bool) string {
 	free := x.unit
 	for ; free < 10*x.unit; free += x.unit {

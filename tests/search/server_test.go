@@ -43,8 +43,8 @@ type store struct {
 	unit   int64
 }
 
-// condition is in what condition the server is that executes a request; or the name of
-// a command that the user has no right to.
+// condition is in what condition the server is that executes a request; or the
+// name of a command that the user has no right to.
 type condition string
 
 const (
@@ -81,7 +81,8 @@ type machine struct {
 	perTick int64 // a tick, in ms
 	most    int   // no script needs more commands
 
-	// deafTo says, of the search that is carried out, to which channels nobody listens; nil: to none.
+	// deafTo says, of the search that is carried out, to which channels nobody
+	// listens; nil: to none.
 	deafTo func(channel string, listeners int8) bool
 
 	// of the script that runs
@@ -192,7 +193,8 @@ func (m *machine) hook(c *server.Peer, cmd string, args ...string) bool {
 	return false
 }
 
-// strays says whether a command is for the other node of a slot that moves, or nobody knows for which.
+// strays says whether a command is for the other node of a slot that moves, or
+// nobody knows for which.
 func (m *machine) strays(c *server.Peer, cmd string, args []string) bool {
 	if m.condition != marked && m.condition != coming || cmd == "PUBLISH" || cmd == "PUBSUB" || cmd == "TIME" {
 		return false
@@ -299,13 +301,13 @@ func (m *machine) load(s *store) {
 	}
 }
 
-// move stands among the keys of a slot that moves. Clients ask the old node, which sends
-// them on if it has not all keys of a script; the new one executes the script
-// if it has all, or if there is one.
+// move stands among the keys of a slot that moves. Clients ask the old node, which
+// sends them on if it has not all keys of a script; the new one executes the
+// script if it has all, or if there is one.
 const move = "(the slot moves)"
 
-// node returns what the node has that executes a script with these keys, what it has not, and whether
-// it is the old one; nil: none does.
+// node returns what the node has that executes a script with these keys, what it
+// has not, and whether it is the old one; nil: none does.
 func (m *machine) node(at *store, keys []string) (here *store, away []key, old bool) {
 	n := 0
 	for _, name := range keys {
@@ -331,7 +333,8 @@ func (m *machine) node(at *store, keys []string) (here *store, away []key, old b
 	return here, away, old
 }
 
-// carried returns what is stored when a key, or the mark for all of them, has moved; nil if it cannot.
+// carried returns what is stored when a key, or the mark for all of them, has
+// moved; nil if it cannot.
 func (m *machine) carried(s *store, name string) *store {
 	k := s.get(name)
 	switch marks := s.get(move) != nil; {

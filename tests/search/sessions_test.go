@@ -18,9 +18,9 @@ const (
 // lost is what a client knows of a request whose outcome nobody can tell any more.
 const lost uint8 = 1
 
-// A session is a client's way to a semaphore with one permit. Its requests go one by
-// one; each has a number, and one that is sent again has a minus before it. A mind's
-// token is the number of its last request.
+// A session is a client's way to a semaphore with one permit. Its requests go one
+// by one; each has a number, and one that is sent again has a minus before it. A
+// mind's token is the number of its last request.
 type session struct{ who int }
 
 // exchange are the asks of one request, and of the same again.
@@ -168,7 +168,8 @@ func (q session) search(name string, sends int8, asks ...[]ask) *search {
 	}
 }
 
-// withoutSemaphore is of those who want permits of a semaphore that nobody has set up.
+// withoutSemaphore is of those who want permits of a semaphore that nobody has set
+// up.
 func (q session) withoutSemaphore() *search {
 	s := q.search("no semaphore", 4, q.takesPermit())
 	s.seed, s.waits, s.wrong = nil, nil, func(*state) string { return "" }

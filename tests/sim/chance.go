@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A chance is a source of numbers that a seed gives, for several goroutines. Each part of a world has one of its own, so that
-// what one part draws changes nothing of what the others draw.
+// A chance is a source of numbers that a seed gives, for several goroutines. Each
+// part of a world has one of its own, so that what one part draws changes nothing
+// of what the others draw.
 type chance struct {
 	mu sync.Mutex
 	r  *rand.Rand

@@ -14,8 +14,9 @@ type span struct {
 	from, to time.Duration
 }
 
-// spans returns when a claim counts: always, but for the time after a loss that may have taken it away. There its worker cannot
-// know, until it is told or the lease that was confirmed before is over.
+// spans returns when a claim counts: always, but for the time after a loss that
+// may have taken it away. There its worker cannot know, until it is told or the
+// lease that was confirmed before is over.
 func (h *history) spans(c *claim) (all []span) {
 	from := c.from
 	for _, l := range h.losses { // in the order of their beginnings
@@ -52,8 +53,9 @@ func (h *history) check() {
 	slices.Sort(h.wrong) // by time
 }
 
-// crowded goes through the spans of all claims in the order of their beginnings. It yields each beside those that last then, if all of
-// them together weigh more than their server has of the resource.
+// crowded goes through the spans of all claims in the order of their beginnings.
+// It yields each beside those that last then, if all of them together weigh more
+// than their server has of the resource.
 func (h *history) crowded(of func(c *claim) []span) iter.Seq2[span, []span] {
 	type place struct {
 		site     int
@@ -100,7 +102,8 @@ func (h *history) checkWeights() {
 	}
 }
 
-// checkTokens checks that of two claims the later one has the higher token, unless a loss explains that.
+// checkTokens checks that of two claims the later one has the higher token, unless
+// a loss explains that.
 func (h *history) checkTokens() {
 	before := map[string][]*claim{}
 	sorted := slices.Clone(h.claims)
@@ -119,8 +122,10 @@ func (h *history) checkTokens() {
 	}
 }
 
-// lowered says whether a loss explains that b has no higher token than a, whose worker was told before. What numbers the tokens has no
-// TTL, and is a key of its own: only a server that goes on without it, or with an older one, gives a token again.
+// lowered says whether a loss explains that b has no higher token than a, whose
+// worker was told before. What numbers the tokens has no TTL, and is a key of its
+// own: only a server that goes on without it, or with an older one, gives a token
+// again.
 func (h *history) lowered(a, b *claim) bool {
 	return slices.ContainsFunc(h.losses, func(l *loss) bool {
 		switch {

@@ -16,7 +16,8 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A checker is only as good as what it refuses: each of these histories has one line that must not be there, or none.
+// A checker is only as good as what it refuses: each of these histories has one
+// line that must not be there, or none.
 func TestTheCheckerRefuses(t *testing.T) {
 	const s = time.Second
 	one := func(process int, id string, weight int, from, to time.Duration) *claim {
@@ -135,7 +136,8 @@ func TestTheCheckerRefuses(t *testing.T) {
 	}
 }
 
-// The checker of a limiter refuses, too: when it gives too much, also over many intervals.
+// The checker of a limiter refuses, too: when it gives too much, also over many
+// intervals.
 func TestTheCheckerOfRatesRefuses(t *testing.T) {
 	const s = time.Second
 	late := errors.New("nobody has answered")
@@ -170,7 +172,8 @@ func TestTheCheckerOfRatesRefuses(t *testing.T) {
 	}
 }
 
-// A latch opens when three have counted it down, each once, whatever its script counts.
+// A latch opens when three have counted it down, each once, whatever its script
+// counts.
 func TestALatchThatOpensTooEarlyIsNoticed(t *testing.T) {
 	executed := func(number, answer int64) driver.Reply {
 		return driver.Reply{Kind: driver.ReplyList, List: []driver.Reply{{Kind: driver.ReplyInt, Int: number}, {Kind: driver.ReplyInt, Int: answer}}}
@@ -204,7 +207,8 @@ func TestALatchThatOpensTooEarlyIsNoticed(t *testing.T) {
 	}
 }
 
-// Only what goes on without the number of the last token, or with an older one, gives a token again.
+// Only what goes on without the number of the last token, or with an older one,
+// gives a token again.
 func TestOnlyALossOfTheNumberExcusesATokenThatDoesNotRise(t *testing.T) {
 	const s = time.Second
 	one := func(process int, n int64, call, from, to time.Duration) *claim {
@@ -307,8 +311,10 @@ func TestNobodyForcesPermits(t *testing.T) {
 	}
 }
 
-// A release that was confirmed is undone only by a server that goes on with what it had before, or by a take that had been sent before and
-// comes after it, and only for a lease. A server keeps that as long if it is slow or its clock is set back, and a permit one second more.
+// A release that was confirmed is undone only by a server that goes on with what
+// it had before, or by a take that had been sent before and comes after it, and
+// only for a lease. A server keeps that as long if it is slow or its clock is set
+// back, and a permit one second more.
 func TestWhatWasReleasedComesBackOnlyAsLongAsALeaseLasts(t *testing.T) {
 	const s = time.Second
 	older := func(from, to time.Duration) *loss { return &loss{what: "older", from: from, to: to} }
@@ -352,7 +358,8 @@ func TestWhatWasReleasedComesBackOnlyAsLongAsALeaseLasts(t *testing.T) {
 	}
 }
 
-// When Shutdown says that all went well, a process owes the server all that it has released, and nothing else.
+// When Shutdown says that all went well, a process owes the server all that it has
+// released, and nothing else.
 func TestTheCheckerLooksForWhatShutdownLeaves(t *testing.T) {
 	const s = time.Second
 	for _, test := range []struct {
@@ -388,7 +395,8 @@ func TestTheCheckerLooksForWhatShutdownLeaves(t *testing.T) {
 	}
 }
 
-// The checker hears when each take was sent, and when it comes to a server, also if it comes twice.
+// The checker hears when each take was sent, and when it comes to a server, also
+// if it comes twice.
 func TestTheCheckerHearsWhenATakeComes(t *testing.T) {
 	const s = time.Second
 	owner, permit := wire.Owner(wire.NewClientID(), 1), strings.Repeat("\xff", 16)
@@ -459,7 +467,8 @@ func TestTheCheckerComparesEventsWithHolds(t *testing.T) {
 	}
 }
 
-// Shutdown ends the context of a hold, and its worker has it still until the client gives it up. All of that counts.
+// Shutdown ends the context of a hold, and its worker has it still until the
+// client gives it up. All of that counts.
 func TestAClaimLastsBeyondTheContextThatShutdownEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newNode()
@@ -493,7 +502,8 @@ func TestAClaimLastsBeyondTheContextThatShutdownEnds(t *testing.T) {
 	})
 }
 
-// Who asks for something waits as long as it wants to, and else as long as its client is to try.
+// Who asks for something waits as long as it wants to, and else as long as its
+// client is to try.
 func TestTheCheckerMeasuresWaits(t *testing.T) {
 	unavailable := fmt.Errorf("the server: %w", redlatch.ErrUnavailable)
 	const outage = 10 * time.Second

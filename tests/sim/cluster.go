@@ -17,7 +17,8 @@ import (
 // Clustered are the faults of a cluster. Nothing is lost by them.
 func Clustered() []string { return []string{"move", "cluster down"} }
 
-// clustered is a lock, or a fenced one, whose scripts have more keys, or two locks, which are in two slots.
+// clustered is a lock, or a fenced one, whose scripts have more keys, or two
+// locks, which are in two slots.
 func clustered() kind {
 	return kind{
 		capacity: 1,
@@ -35,7 +36,8 @@ func clustered() kind {
 	}
 }
 
-// A cluster is servers that have some slots each. A slot moves from one to another key by key.
+// A cluster is servers that have some slots each. A slot moves from one to another
+// key by key.
 type cluster struct {
 	nodes []*node
 	wrong func(format string, args ...any)
@@ -70,8 +72,9 @@ func (c *cluster) owner(slot int) (is, to int, moves bool) {
 	return is, c.to, c.moving == slot
 }
 
-// refuses returns why a node, which is locked, does not execute a script, or nothing: as Redis does, by its keys. What is wrong is noted
-// meanwhile, because the mutex of the history comes before a node's.
+// refuses returns why a node, which is locked, does not execute a script, or
+// nothing: as Redis does, by its keys. What is wrong is noted meanwhile, because
+// the mutex of the history comes before a node's.
 func (c *cluster) refuses(s *node, keys []string, asking bool) string {
 	if c == nil || len(keys) == 0 {
 		return ""
@@ -126,7 +129,8 @@ func (c *cluster) has(of *claim) bool {
 	return false
 }
 
-// move moves the slot of a name, one key after the other. Nodes that cannot be reached wait.
+// move moves the slot of a name, one key after the other. Nodes that cannot be
+// reached wait.
 func (c *cluster) move(name string, f fault) {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
@@ -153,7 +157,8 @@ func (s *node) answers() bool {
 	return up && pause <= 0
 }
 
-// moveOne moves a key of a slot, or if there is none the slot itself. It says whether there may be more.
+// moveOne moves a key of a slot, or if there is none the slot itself. It says
+// whether there may be more.
 func (c *cluster) moveOne(slot int, from, to *node) (more bool) {
 	c.keys.Lock()
 	defer c.keys.Unlock()
@@ -174,7 +179,8 @@ func (c *cluster) moveOne(slot int, from, to *node) (more bool) {
 	return false
 }
 
-// A clusterLink is a process's way to a cluster: it knows which node has which slot, and learns when that is another one. It is a driver.
+// A clusterLink is a process's way to a cluster: it knows which node has which
+// slot, and learns when that is another one. It is a driver.
 type clusterLink struct {
 	links []*link
 
@@ -196,7 +202,8 @@ func (l *clusterLink) at(key string) int {
 	return first(slot, len(l.links))
 }
 
-// Run sends a request to the node that has its keys, and once more to where that node sends it.
+// Run sends a request to the node that has its keys, and once more to where that
+// node sends it.
 func (l *clusterLink) Run(_ context.Context, x *driver.Script, keys, args []string) (driver.Reply, error) {
 	n := 0
 	if len(keys) > 0 {
@@ -252,7 +259,8 @@ func (l *clusterLink) Node(key string) string { return nodeName(l.at(key)) }
 // Primaries are for listing, which nobody does here.
 func (*clusterLink) Primaries(context.Context) ([]driver.Primary, error) { return nil, nil }
 
-// Subscribe listens at the node that had the channel's slot at the beginning: messages reach all nodes.
+// Subscribe listens at the node that had the channel's slot at the beginning:
+// messages reach all nodes.
 func (l *clusterLink) Subscribe(channel string, sharded bool, h func(driver.Notice)) (stop func()) {
 	return l.links[first(wire.Slot(channel), len(l.links))].Subscribe(channel, sharded, h)
 }

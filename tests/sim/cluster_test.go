@@ -10,7 +10,8 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// An endpoint that took keys of several slots would be one server. One that a client does not believe shows a fault of that client's.
+// An endpoint that took keys of several slots would be one server. One that a
+// client does not believe shows a fault of that client's.
 func TestAnEndpointRefusesKeysOfSeveralSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := []*node{newNode(), newNode()}
@@ -44,7 +45,8 @@ func TestAnEndpointRefusesKeysOfSeveralSlots(t *testing.T) {
 	})
 }
 
-// A node that would execute a script whose keys are elsewhere would give a lock twice, and that would not be the library's fault.
+// A node that would execute a script whose keys are elsewhere would give a lock
+// twice, and that would not be the library's fault.
 func TestANodeExecutesWhatItHasTheKeysOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := []*node{newNode(), newNode()}

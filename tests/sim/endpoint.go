@@ -10,10 +10,12 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// crossSlot is the code with which an endpoint refuses a request about keys of several slots.
+// crossSlot is the code with which an endpoint refuses a request about keys of
+// several slots.
 const crossSlot = "CROSSSLOT"
 
-// An endpointLink is a process's way to shards behind one endpoint, which its client takes for one server. The endpoint finds the shard.
+// An endpointLink is a process's way to shards behind one endpoint, which its
+// client takes for one server. The endpoint finds the shard.
 type endpointLink struct {
 	*clusterLink
 
@@ -35,7 +37,8 @@ func (l *endpointLink) Run(ctx context.Context, x *driver.Script, keys, args []s
 	return r, err
 }
 
-// refuse refuses a request about keys of several slots. From the first time on a client sends them apart.
+// refuse refuses a request about keys of several slots. From the first time on a
+// client sends them apart.
 func (l *endpointLink) refuse(x *driver.Script, keys []string) error {
 	way := l.links[0]
 	way.history.trace("script %s %q: %s", x.Name(), keys, crossSlot)

@@ -16,7 +16,8 @@ const (
 	longest = 12 * time.Second
 )
 
-// A fault is one thing that goes wrong, with all that chance decides of it: to leave one out changes nothing of the others.
+// A fault is one thing that goes wrong, with all that chance decides of it: to
+// leave one out changes nothing of the others.
 type fault struct {
 	number int // by which Plan.Skip knows it
 	what   string
@@ -27,7 +28,8 @@ type fault struct {
 	own    *chance
 }
 
-// Keeping are the faults after which the server still has its data: of one process and its link, and of the server.
+// Keeping are the faults after which the server still has its data: of one process
+// and its link, and of the server.
 func Keeping() []string {
 	return []string{
 		"cut", "stall", "break", "kill", "shut down",
@@ -194,7 +196,8 @@ func (w *world) strikeServer(f fault, until time.Time) {
 	}
 }
 
-// shutDown ends a process in order, which gives what it holds so much time, and begins another one.
+// shutDown ends a process in order, which gives what it holds so much time, and
+// begins another one.
 func (w *world) shutDown(p *process, d time.Duration) {
 	if p.ends.Swap(true) {
 		return
@@ -228,8 +231,9 @@ func (w *world) shutDown(p *process, d time.Duration) {
 	})
 }
 
-// nothingLeft checks that the server has none of what a process has released, once its client says so. Nothing is owed for a take that
-// comes after the release: comesBackLocked knows it.
+// nothingLeft checks that the server has none of what a process has released, once
+// its client says so. Nothing is owed for a take that comes after the release:
+// comesBackLocked knows it.
 func (w *world) nothingLeft(p *process) {
 	time.Sleep(time.Millisecond) // contexts that have ended are noticed
 	w.history.mu.Lock()
@@ -255,8 +259,9 @@ func (w *world) restart(s *node, d time.Duration, change func()) {
 	}
 }
 
-// failover makes a replica the primary, that lacks what the primary has got in the last second. Without split nobody reaches a server
-// for some time. With it, processes learn of the new primary one by one, while the old one still answers.
+// failover makes a replica the primary, that lacks what the primary has got in the
+// last second. Without split nobody reaches a server for some time. With it,
+// processes learn of the new primary one by one, while the old one still answers.
 func (w *world) failover(old *node, f fault, down, split time.Duration) {
 	over := w.lose(old.site, f.what, "")
 	defer over()
@@ -272,7 +277,8 @@ func (w *world) failover(old *node, f fault, down, split time.Duration) {
 // end ends a server.
 func (s *node) end() { s.set(func() { s.down, s.epoch = true, s.epoch+1 }) }
 
-// succeed makes a server that has just that the primary. Processes learn of it one by one, in so much time. Then the old one ends.
+// succeed makes a server that has just that the primary. Processes learn of it one
+// by one, in so much time. Then the old one ends.
 func (w *world) succeed(old *node, was snapshot, f fault, split time.Duration) {
 	next := old.successor()
 	next.record = w.Recording.begin()

@@ -10,8 +10,9 @@ import (
 	"github.com/redlatch/redlatch/election"
 )
 
-// A Line is what a real process writes of a claim, and again each time that it has found the hold to be its own. All times are of one
-// clock, which the processes share.
+// A Line is what a real process writes of a claim, and again each time that it has
+// found the hold to be its own. All times are of one clock, which the processes
+// share.
 type Line struct {
 	Process, Number, Nest int // Number is that of the claim, in its process
 	Resource, ID          string
@@ -38,7 +39,8 @@ type Worker struct {
 	nth int
 }
 
-// Work acquires, holds and releases, over and over, until ctx ends. It returns an error that no fault explains.
+// Work acquires, holds and releases, over and over, until ctx ends. It returns an
+// error that no fault explains.
 func (f *Worker) Work(ctx context.Context, seed uint64) error {
 	f.own = newChance(seed, uint64(10_000+100*f.Process+f.Number))
 	k := kindOf(f.Type)
@@ -112,8 +114,8 @@ func (f *Worker) long() time.Duration {
 	return f.own.upTo(40 * time.Millisecond)
 }
 
-// claims returns what a hold makes its worker believe: nothing, if it has ended by now. Of a group it has values, each a claim of
-// its own.
+// claims returns what a hold makes its worker believe: nothing, if it has ended by
+// now. Of a group it has values, each a claim of its own.
 func (f *Worker) claims(h *redlatch.Hold, like Line, values []string) (all []Line) {
 	members := h.Members()
 	if like.Nest == 0 {
@@ -146,7 +148,8 @@ func (f *Worker) claims(h *redlatch.Hold, like Line, values []string) (all []Lin
 	return all
 }
 
-// stay looks again and again whether the hold has ended. That it had not, was so before it looked.
+// stay looks again and again whether the hold has ended. That it had not, was so
+// before it looked.
 func (f *Worker) stay(h *redlatch.Hold, all []Line, d time.Duration) {
 	for until := f.Now() + d; ; time.Sleep(2 * time.Millisecond) {
 		now := f.Now()
@@ -163,7 +166,8 @@ func (f *Worker) stay(h *redlatch.Hold, all []Line, d time.Duration) {
 	}
 }
 
-// A Loss is a time in which real servers lost, or may have lost, what they had stored. Its times are of the clock of the lines.
+// A Loss is a time in which real servers lost, or may have lost, what they had
+// stored. Its times are of the clock of the lines.
 type Loss struct {
 	What     string
 	From, To time.Duration // nothing that is asked for after To can be lost by it
@@ -176,7 +180,8 @@ type Verdict struct {
 	Overlaps map[string]time.Duration // the longest, by what was lost: 0, if that never gave anything to two
 }
 
-// Judge checks what real processes have written. Of each claim the last line counts. Losses are in the order of their beginnings.
+// Judge checks what real processes have written. Of each claim the last line
+// counts. Losses are in the order of their beginnings.
 func Judge(typ string, lines []Line, losses ...Loss) Verdict {
 	h := &history{start: time.Now(), capacity: kindOf(typ).capacity, footings: map[[2]string]*footing{}}
 	for _, l := range losses {

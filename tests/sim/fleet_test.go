@@ -10,7 +10,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// A checker that finds fault with what is right, or has nothing to judge, would make each campaign worthless.
+// A checker that finds fault with what is right, or has nothing to judge, would
+// make each campaign worthless.
 func TestTheFleetIsRightAboutEachTypeIfNothingGoesWrong(t *testing.T) {
 	for _, typ := range Held() {
 		t.Run(typ, func(t *testing.T) {
@@ -27,7 +28,8 @@ func TestTheFleetIsRightAboutEachTypeIfNothingGoesWrong(t *testing.T) {
 	}
 }
 
-// fleet returns what the workers of two processes write, with a server and a network that do nothing wrong.
+// fleet returns what the workers of two processes write, with a server and a
+// network that do nothing wrong.
 func fleet(t *testing.T, typ string) (lines []Line) {
 	t.Helper()
 	server, start := newNode(), time.Now()
@@ -80,8 +82,9 @@ func TestTheFleetRefusesWhatNobodyHolds(t *testing.T) {
 	}
 }
 
-// A loss that excused too much would leave nothing to find; one that excused too little would blame the library. Its figure is what
-// docs/guarantees.md is compared with.
+// A loss that excused too much would leave nothing to find; one that excused too
+// little would blame the library. Its figure is what docs/guarantees.md is
+// compared with.
 func TestALossExcusesTheFleetUntilLeasesAreOver(t *testing.T) {
 	const s = time.Second
 	line := func(process int, from, to time.Duration) Line {

@@ -11,8 +11,9 @@ import (
 	"github.com/redlatch/redlatch/admin"
 )
 
-// force takes a lock away, as an administrator does, whoever has it: of a ReadWriteLock only a writer's. It may take it only from the owners
-// that it names: those that it has found. It waits a moment for somebody who has it.
+// force takes a lock away, as an administrator does, whoever has it: of a
+// ReadWriteLock only a writer's. It may take it only from the owners that it
+// names: those that it has found. It waits a moment for somebody who has it.
 func (w *world) force(p *process, site int, name string) {
 	x := w.whole(p, name)
 	if w.kind.together != nil {
@@ -42,13 +43,14 @@ func (w *world) force(p *process, site int, name string) {
 	w.trace("%s is taken from whoever has it: %t, %v", x.lock.Name(), was, err)
 }
 
-// forcible says whether somebody may take a whole object away. Permits have ids, which only those know who have them, and a RedLock is
-// forced vote by vote.
+// forcible says whether somebody may take a whole object away. Permits have ids,
+// which only those know who have them, and a RedLock is forced vote by vote.
 func (w *world) forcible() bool {
 	return w.kind.once == nil && w.kind.together == nil && w.Type != "permits"
 }
 
-// takeAway has a process take all of an object from another one in the calm, when no message and no answer is lost.
+// takeAway has a process take all of an object from another one in the calm, when
+// no message and no answer is lost.
 func (w *world) takeAway(p, from *process, name string) {
 	ctx, cancel := context.WithTimeout(bg, toCalm)
 	defer cancel()
@@ -63,10 +65,12 @@ func (w *world) takeAway(p, from *process, name string) {
 	_ = h.Release(bg)
 }
 
-// toLetGo is for how long a holder is waited for that is to let go, as docs/guarantees.md says it.
+// toLetGo is for how long a holder is waited for that is to let go, as
+// docs/guarantees.md says it.
 const toLetGo = time.Second
 
-// takenAway judges what came of that: the holder has been told before its lock is given away, and that does not take long.
+// takenAway judges what came of that: the holder has been told before its lock is
+// given away, and that does not take long.
 func (h *history) takenAway(process int, name string, took time.Duration, was bool, err, told error) {
 	var lost *redlatch.LostError
 	switch {
@@ -95,7 +99,8 @@ type ending struct {
 	at time.Duration
 }
 
-// A summons is that a process knows that it is to let go of what somebody takes from it.
+// A summons is that a process knows that it is to let go of what somebody takes
+// from it.
 type summons struct {
 	process int
 	id      string
@@ -105,7 +110,8 @@ type summons struct {
 // soon is how long a worker may take to see that a hold has ended.
 const soon = 2 * time.Millisecond
 
-// checkRevoked checks that those from whom somebody takes a lock are told at once, before they answer, and that nobody else is.
+// checkRevoked checks that those from whom somebody takes a lock are told at once,
+// before they answer, and that nobody else is.
 func (h *history) checkRevoked() {
 	for _, e := range h.revoked {
 		if !slices.ContainsFunc(h.losses, func(l *loss) bool { return l.what == forced && l.hits(e.claim, e.at) }) {

@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/sim/linear"
 )
 
-// A footing is what the claims of one id rest on. A hold can have its id from another one of its process: the server has confirmed
-// nothing for itself.
+// A footing is what the claims of one id rest on. A hold can have its id from
+// another one of its process: the server has confirmed nothing for itself.
 type footing struct {
 	asked   time.Duration // when the first of them was asked for
 	longest time.Duration // for which the server may have confirmed one of them
@@ -22,8 +22,9 @@ type footing struct {
 	over    bool          // a release has found one of them over: several locks are released in turn, while the time of the next may end
 }
 
-// A claim is one time for which a worker took something to be its own: from when its call returned until the worker gave it up,
-// could know that it was lost, or died with its process.
+// A claim is one time for which a worker took something to be its own: from when
+// its call returned until the worker gave it up, could know that it was lost, or
+// died with its process.
 type claim struct {
 	resource string
 	lock     string   // of which the resource is a value; "": it is the resource
@@ -44,7 +45,8 @@ type claim struct {
 	detached       bool          // nobody can tell its worker of its end
 }
 
-// A loss is a time in which a server lost, or may lose, what it had stored, because a fault made it.
+// A loss is a time in which a server lost, or may lose, what it had stored,
+// because a fault made it.
 type loss struct {
 	what     string
 	site     int             // of the server
@@ -54,20 +56,24 @@ type loss struct {
 	from, to time.Duration
 }
 
-// wiped is a loss of all data, forced one that somebody asked for, and released how a claim ends that its worker has given back.
+// wiped is a loss of all data, forced one that somebody asked for, and released
+// how a claim ends that its worker has given back.
 const (
 	wiped    = "wipe"
 	forced   = "force"
 	released = "released"
 )
 
-// sparing are the ways to lose data after which all is there that has no TTL, and is no lock.
+// sparing are the ways to lose data after which all is there that has no TTL, and
+// is no lock.
 func sparing() []string { return []string{"evict", "ahead", forced} }
 
-// restoring are those after which a server goes on with what it had when they began.
+// restoring are those after which a server goes on with what it had when they
+// began.
 func restoring() []string { return []string{"older", "failover", "split"} }
 
-// A take is when a request was sent that takes something as an id, and when it came to the server.
+// A take is when a request was sent that takes something as an id, and when it
+// came to the server.
 type take struct{ sent, came time.Duration }
 
 // A step is by how much, and when, a server's clock was set back.
@@ -86,7 +92,8 @@ func (l loss) hits(c *claim, until time.Duration) bool {
 	return taken && c.site == l.site && c.asked <= l.to && l.from <= until
 }
 
-// excuses returns how long after the loss c can be taken for its worker's own: nothing confirms it any more.
+// excuses returns how long after the loss c can be taken for its worker's own:
+// nothing confirms it any more.
 func (l loss) excuses(c *claim) time.Duration {
 	if l.to == forever {
 		return forever
@@ -160,14 +167,16 @@ func (h *history) failLocked(at time.Duration, format string, args ...any) {
 	}
 }
 
-// lose notes that a loss of data begins. The caller calls over when nothing can be lost by it any more.
+// lose notes that a loss of data begins. The caller calls over when nothing can be
+// lost by it any more.
 func (h *history) lose(site int, what, resource string) (over func()) {
 	end := h.begins(&loss{what: what, site: site, resource: resource})
 	return func() { end(false) }
 }
 
-// begins notes that a loss begins. The caller calls over when nothing that is claimed later can be lost by it, and says whether what
-// was claimed before may be taken away still.
+// begins notes that a loss begins. The caller calls over when nothing that is
+// claimed later can be lost by it, and says whether what was claimed before may be
+// taken away still.
 func (h *history) begins(l *loss) (over func(late bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -234,9 +243,10 @@ func (h *history) freed(all []*claim, err error) {
 	}
 }
 
-// comesBackLocked says whether a server may have now what was released: it went on with what it had when that was not released yet, or a
-// take came to it that had been sent before. No client can know of that one, even if the same take was sent again and answered. The lease
-// bounds for how long.
+// comesBackLocked says whether a server may have now what was released: it went on
+// with what it had when that was not released yet, or a take came to it that had
+// been sent before. No client can know of that one, even if the same take was sent
+// again and answered. The lease bounds for how long.
 func (h *history) comesBackLocked(c *claim, now time.Duration) bool {
 	lasts := h.keptLocked(c, now)
 	if x, ok := h.takes[c.id]; ok && x.sent <= c.to && c.to <= x.came && now-x.came <= lasts {
@@ -248,15 +258,17 @@ func (h *history) comesBackLocked(c *claim, now time.Duration) bool {
 	})
 }
 
-// keptLocked returns for how long a server keeps, at most, what one request makes the claim's. It writes the end of a permit for those
-// whose clock is ahead, and its own clock may be slow, or was set back.
+// keptLocked returns for how long a server keeps, at most, what one request makes
+// the claim's. It writes the end of a permit for those whose clock is ahead, and
+// its own clock may be slow, or was set back.
 func (h *history) keptLocked(c *claim, now time.Duration) time.Duration {
 	const ahead = time.Second // Config.Redisson.MaxClockSkew
 	return c.longest + c.longest/40 + ahead + h.setBack(c.site, now)
 }
 
-// told notes that a worker is told that it has lost something, and checks that at this very moment: what was gone needs a loss,
-// and what ended by its window must still be the worker's, as the server sees it.
+// told notes that a worker is told that it has lost something, and checks that at
+// this very moment: what was gone needs a loss, and what ended by its window must
+// still be the worker's, as the server sees it.
 func (h *history) told(all []*claim, err *redlatch.LostError, has func(c *claim) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

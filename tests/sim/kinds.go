@@ -20,7 +20,8 @@ const (
 	tokens   = "redisson_lock_token:" // how the keys begin that number tokens
 )
 
-// groupName is the lock of which the objects are values, if they are those of a group.
+// groupName is the lock of which the objects are values, if they are those of a
+// group.
 const groupName = "orders"
 
 // A choice is what a worker wants next.
@@ -61,7 +62,8 @@ type kind struct {
 	detaches bool          // its holds may be released by their ids
 	pace     time.Duration // what workers wait for between two times, at most
 
-	// Of a synchronizer that nobody holds: what a worker does with it, and what has to work when nobody else does anything.
+	// Of a synchronizer that nobody holds: what a worker does with it, and what has to
+	// work when nobody else does anything.
 	once func(ctx context.Context, w *world, p *process, name string, own *chance)
 	calm func(ctx context.Context, w *world, p *process, name string) error
 }
@@ -82,7 +84,8 @@ func counts() []string { return []string{"semaphore", "latch", "barrier", "limit
 // apart are those that need more than one server, or what is behind it.
 func apart() []string { return []string{"red", "acked", "cluster", "endpoint"} }
 
-// Held are the others, of one server. Real processes play only these, because a checker of holds judges them.
+// Held are the others, of one server. Real processes play only these, because a
+// checker of holds judges them.
 func Held() []string {
 	return slices.DeleteFunc(Types(), func(typ string) bool { return slices.Contains(apart(), typ) || slices.Contains(counts(), typ) })
 }
@@ -120,7 +123,8 @@ func Object(n int) string { return object(n % objects) }
 // Whole returns the weight of a claim of all of an object, of a type that is held.
 func Whole(typ string) int { return kindOf(typ).capacity }
 
-// kindOf returns a type. Those that nobody holds would be called far more often than others.
+// kindOf returns a type. Those that nobody holds would be called far more often
+// than others.
 func kindOf(name string) kind {
 	k := newKind(name)
 	k.detaches = slices.Contains([]string{"lock", "nonreentrant", "fenced", "fair", "spin"}, name)

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Leavers are callers of a process that give up at the very moment at which another worker of theirs releases what it has: the gate may
-// let them in just then. No deadline that chance draws ends at such a moment.
+// Leavers are callers of a process that give up at the very moment at which
+// another worker of theirs releases what it has: the gate may let them in just
+// then. No deadline that chance draws ends at such a moment.
 type leavers struct {
 	mu  sync.Mutex
 	all []*context.CancelCauseFunc
@@ -20,7 +21,8 @@ type leftError struct{ at time.Time }
 // Error implements error.
 func (leftError) Error() string { return "the caller gives up as somebody releases" }
 
-// join returns a context that ends at the next leave. The caller calls done when it waits no more.
+// join returns a context that ends at the next leave. The caller calls done when
+// it waits no more.
 func (x *leavers) join(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	x.mu.Lock()

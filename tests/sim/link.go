@@ -23,7 +23,8 @@ var (
 	errServer  = errors.New("the server")
 )
 
-// A weather is what one in so many requests, replies or messages meets on a link all the time. 0: none.
+// A weather is what one in so many requests, replies or messages meets on a link
+// all the time. 0: none.
 type weather struct {
 	lost, slow, late int // requests and replies
 	twice            int // requests: they are executed twice
@@ -43,7 +44,8 @@ func newWeather(c *chance) (air weather) {
 	return air
 }
 
-// A link is a process's way to the server that it takes for the primary. It is its driver.
+// A link is a process's way to the server that it takes for the primary. It is its
+// driver.
 type link struct {
 	chance  *chance
 	history *history
@@ -115,8 +117,8 @@ func (l *link) travel() { time.Sleep(trip/4 + l.chance.upTo(trip)) }
 func unknown() error     { return &driver.RunError{Outcome: driver.Unknown, Err: errNetwork} }
 func notExecuted() error { return &driver.RunError{Outcome: driver.NotExecuted, Err: errNetwork} }
 
-// Run sends a request, and waits for the answer as long as a driver does. What becomes of the request does not depend on whether
-// anybody waits.
+// Run sends a request, and waits for the answer as long as a driver does. What
+// becomes of the request does not depend on whether anybody waits.
 func (l *link) Run(_ context.Context, x *driver.Script, keys, args []string) (driver.Reply, error) {
 	return l.run(x, keys, args, way{})
 }
@@ -157,8 +159,8 @@ func (l *link) silence(since time.Time) (longest time.Duration) {
 type way struct {
 	asking bool          // to where its slot moves
 	within time.Duration // for how long the driver waits; 0: its patience
-	// then is called, if it is not nil, when the script was executed at a server in that epoch, and whether it wrote anything. It says
-	// whether an answer comes.
+	// then is called, if it is not nil, when the script was executed at a server in
+	// that epoch, and whether it wrote anything. It says whether an answer comes.
 	then func(at *node, epoch int, wrote bool) bool
 }
 
@@ -192,7 +194,8 @@ func (l *link) run(x *driver.Script, keys, args []string, how way) (driver.Reply
 	}
 }
 
-// carry carries a request to the server and the answer back, and says whether it comes.
+// carry carries a request to the server and the answer back, and says whether it
+// comes.
 func (l *link) carry(x *driver.Script, keys, args []string, how way) (r driver.Reply, err error, comes bool) { //nolint:revive // err is the answer
 	sent := time.Now()
 	_, epoch, _ := l.ready().at.reachable()
@@ -252,7 +255,8 @@ func (l *link) exec(at *node, x *driver.Script, keys, args []string, sent time.T
 	return r, wrote, err
 }
 
-// again has a request executed once more, unless its server has ended meanwhile. Nobody hears the answer.
+// again has a request executed once more, unless its server has ended meanwhile.
+// Nobody hears the answer.
 func (l *link) again(at *node, epoch int, sent time.Time, after time.Duration, x *driver.Script, keys, args []string, asking bool) {
 	time.Sleep(after)
 	if !at.arrive(epoch) {
@@ -263,7 +267,8 @@ func (l *link) again(at *node, epoch int, sent time.Time, after time.Duration, x
 	l.history.trace("script %s %q %q, %v later once more: %+v %v", x.Name(), keys, args, after, r, err)
 }
 
-// reconnect breaks all connections. They are made again, to another server if there is one.
+// reconnect breaks all connections. They are made again, to another server if
+// there is one.
 func (l *link) reconnect(to *node) {
 	l.mu.Lock()
 	if l.dead {
@@ -341,7 +346,8 @@ func (l *link) Subscribe(channel string, _ bool, h func(driver.Notice)) (stop fu
 	})
 }
 
-// send is called by a server that is locked. A queue that is full is a connection that the server closes: what is in it is lost.
+// send is called by a server that is locked. A queue that is full is a connection
+// that the server closes: what is in it is lost.
 func (x *listener) send(n driver.Notice) {
 	select {
 	case x.queue <- n:

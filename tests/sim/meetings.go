@@ -27,7 +27,8 @@ const (
 	takes   = "takes" // what is done to a limiter
 )
 
-// A call is one of a synchronizer that nobody holds: of when it may have had its effect, and what it was told.
+// A call is one of a synchronizer that nobody holds: of when it may have had its
+// effect, and what it was told.
 type call struct {
 	process  int
 	what     string // as package linear names it
@@ -54,7 +55,8 @@ type calls struct {
 // changing stands for a number of permits while it changes, or if nobody knows it.
 const changing = -1
 
-// called notes a call, while f makes it. f returns what the call was told, or was about.
+// called notes a call, while f makes it. f returns what the call was told, or was
+// about.
 func (w *world) called(p *process, what, resource string, n int, f func() (int, error)) error {
 	c := &call{process: p.number, what: what, resource: resource, from: w.now(), to: -1, n: n}
 	w.calls.mu.Lock()
@@ -222,8 +224,9 @@ func limited() kind {
 	}
 }
 
-// checkRate checks that in no time more is given than the rate allows: the rate at once, and as much again after each interval. A
-// permit was given between the call and the answer, and the server's clock may be 2 % fast.
+// checkRate checks that in no time more is given than the rate allows: the rate at
+// once, and as much again after each interval. A permit was given between the call
+// and the answer, and the server's clock may be 2 % fast.
 func (w *world) checkRate() {
 	const interval = every * 97 / 100
 	given := slices.DeleteFunc(slices.Clone(w.calls.all), func(c *call) bool { return !c.worked() })
@@ -276,7 +279,8 @@ func met() kind {
 	}
 }
 
-// A life is that of a process, as a barrier sees it, and a sign is when the server heard of it, and for how long it does without the next.
+// A life is that of a process, as a barrier sees it, and a sign is when the server
+// heard of it, and for how long it does without the next.
 type (
 	life struct {
 		process int
@@ -285,7 +289,8 @@ type (
 	sign struct{ at, lasts time.Duration }
 )
 
-// atBarrier notes that the server has heard that a process lives which waits at a barrier. A request to arrive is heard once.
+// atBarrier notes that the server has heard that a process lives which waits at a
+// barrier. A request to arrive is heard once.
 func (all *calls) atBarrier(process int, n news, now time.Duration) {
 	lasts := 2 // of the arguments
 	if n.script == "barrier.arrive" {
@@ -304,8 +309,8 @@ func (all *calls) atBarrier(process int, n news, now time.Duration) {
 	all.lives[of] = append(all.lives[of], sign{now, time.Duration(ms) * time.Millisecond})
 }
 
-// mute says whether the server did not hear of the process of a call for so long that it may have taken it for dead. Its clock may be
-// 2 % fast.
+// mute says whether the server did not hear of the process of a call for so long
+// that it may have taken it for dead. Its clock may be 2 % fast.
 func (all *calls) mute(c *call) bool {
 	signs, last := all.lives[life{c.process, wire.BarrierKeys(c.resource, "")[0]}], c.from
 	if len(signs) == 0 {
@@ -334,7 +339,8 @@ type round struct {
 	end         context.CancelFunc
 }
 
-// over says whether another latch is to be set: nobody can say any more what this one counts, or it has come to 0.
+// over says whether another latch is to be set: nobody can say any more what this
+// one counts, or it has come to 0.
 func (r *round) over() bool { return r == nil || r.waits.Err() != nil || r.down == parties }
 
 // latched is a latch. Its workers agree about the rounds without it.
@@ -416,7 +422,8 @@ func (w *world) sets(ctx context.Context, p *process, l *latch.Latch, n int) err
 	return err
 }
 
-// atLatch calls f without the lock. If it fails, nobody knows what the latch counts, and nobody waits there any longer.
+// atLatch calls f without the lock. If it fails, nobody knows what the latch
+// counts, and nobody waits there any longer.
 func (w *world) atLatch(r *round, f func() error) bool {
 	w.calls.mu.Unlock()
 	err := f()
@@ -443,8 +450,9 @@ func (w *world) waitAt(p *process, l *latch.Latch, r *round) {
 	}
 }
 
-// openings are the latches of which a server has told that they came to 0, and how many had counted each of them down by then: each
-// once, however often its request was executed. These are not the script's own numbers.
+// openings are the latches of which a server has told that they came to 0, and how
+// many had counted each of them down by then: each once, however often its request
+// was executed. These are not the script's own numbers.
 type openings struct {
 	counted map[string]map[string]int // callers by latch, and by session and number
 	opened  []opening
@@ -480,7 +488,8 @@ func (o *openings) down(keys, args []string, r driver.Reply, told bool) {
 	delete(o.counted, latch)
 }
 
-// checkOpenings checks that each latch came to 0 when as many had counted it down as it was set to.
+// checkOpenings checks that each latch came to 0 when as many had counted it down
+// as it was set to.
 func (w *world) checkOpenings() {
 	for _, s := range w.nodes {
 		for _, o := range s.latches.opened {

@@ -12,7 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/sim/linear"
 )
 
-// checkOrders checks that all that was told of a thing can have happened in one order, when it is over.
+// checkOrders checks that all that was told of a thing can have happened in one
+// order, when it is over.
 func (w *world) checkOrders() {
 	for _, h := range w.histories() {
 		switch verdict, stop := h.Check(); verdict {
@@ -37,7 +38,8 @@ func (w *world) histories() []linear.History {
 	return w.heldHistories()
 }
 
-// heldHistories are those of claims. A loss that may have taken a claim away ends it, until it has to be its worker's again.
+// heldHistories are those of claims. A loss that may have taken a claim away ends
+// it, until it has to be its worker's again.
 func (h *history) heldHistories() (all []linear.History) {
 	type place struct {
 		site     int
@@ -70,7 +72,8 @@ func (h *history) heldHistories() (all []linear.History) {
 	return all
 }
 
-// had says whether a call that has worked has given its caller what it wanted, and is not about something that it had.
+// had says whether a call that has worked has given its caller what it wanted, and
+// is not about something that it had.
 func (c *call) had() bool {
 	return slices.Contains([]string{linear.Acquire, linear.Refuse, linear.GoesOn, linear.Met, takes}, c.what)
 }
@@ -115,9 +118,11 @@ func (all *calls) histories(model string, capacity int) (list []linear.History) 
 	return list
 }
 
-// ofSemaphore says what is known of a call, if anything is. A release is sure to have been executed when it returns only if nobody in its
-// process waited for permits: else they go on without the server. One that fails is executed in the end; what adds permits and fails,
-// perhaps never. An acquisition that does not wait is refused as well because others do.
+// ofSemaphore says what is known of a call, if anything is. A release is sure to
+// have been executed when it returns only if nobody in its process waited for
+// permits: else they go on without the server. One that fails is executed in the
+// end; what adds permits and fails, perhaps never. An acquisition that does not
+// wait is refused as well because others do.
 func (all *calls) ofSemaphore(c *call, op linear.Op) (linear.Op, bool) {
 	waits := func(o *call) bool {
 		return o != c && (o.what == linear.Acquire || o.what == linear.Refuse) && o.meets(c)
@@ -154,12 +159,14 @@ func ofLatch(c *call, op linear.Op) (linear.Op, bool) {
 	return op, c.err == nil || changes
 }
 
-// lingers is for how long who has left a barrier without an answer may be counted there: its request is late, and then the server
-// pauses; and of a process that was killed it waits for the watchdog.
+// lingers is for how long who has left a barrier without an answer may be counted
+// there: its request is late, and then the server pauses; and of a process that
+// was killed it waits for the watchdog.
 const lingers = latest + longest + 8*time.Second
 
-// ofBarrier says what is known of a call. Who is told how a barrier was broken knows that its generation has not gone on, unless the
-// server has forgotten it. A reset that was told nothing may come as late as a caller leaves.
+// ofBarrier says what is known of a call. Who is told how a barrier was broken
+// knows that its generation has not gone on, unless the server has forgotten it. A
+// reset that was told nothing may come as late as a caller leaves.
 func (all *calls) ofBarrier(c *call, op linear.Op) linear.Op {
 	var broken *barrier.BrokenError
 	switch {
@@ -189,7 +196,8 @@ func (w *world) mark(f fault) {
 	w.history.faults = append(w.history.faults, linear.Mark{Row: "faults", From: w.now(), To: w.now() + f.lasts, Text: text, Colour: linear.Bad})
 }
 
-// allMarks are the holds, the faults that have struck, the losses, and what was wrong at first.
+// allMarks are the holds, the faults that have struck, the losses, and what was
+// wrong at first.
 func (w *world) allMarks() (all []linear.Mark) {
 	for _, c := range w.claims {
 		if !c.inner {

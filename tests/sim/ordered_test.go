@@ -14,7 +14,8 @@ import (
 	"github.com/redlatch/redlatch/tests/sim/linear"
 )
 
-// What is known of a call decides what its model refuses: what was told nothing must excuse no more than it may have done.
+// What is known of a call decides what its model refuses: what was told nothing
+// must excuse no more than it may have done.
 func TestTheOrderOfCallsIsRefused(t *testing.T) {
 	const s = time.Second
 	late := errors.New("nobody has answered")
@@ -107,7 +108,8 @@ func TestTheOrderOfCallsIsRefused(t *testing.T) {
 	}
 }
 
-// A server may take a process for dead that it has not heard for its watchdog's time. A request that comes a second time is no news.
+// A server may take a process for dead that it has not heard for its watchdog's
+// time. A request that comes a second time is no news.
 func TestABarrierBreaksWhenAProcessIsNotHeard(t *testing.T) {
 	const s = time.Second
 	arrives := func(at time.Duration, id string) heard {
@@ -150,7 +152,8 @@ type heard struct {
 	news
 }
 
-// A loss of data excuses a hold in the order as it does in the sweep, and takes the tokens with it.
+// A loss of data excuses a hold in the order as it does in the sweep, and takes
+// the tokens with it.
 func TestTheOrderOfHoldsIsRefused(t *testing.T) {
 	const s = time.Second
 	one := func(process, site int, token int64, from, to time.Duration) *claim {

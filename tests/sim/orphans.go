@@ -9,11 +9,12 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// straggling is for how long the requests of a process are often late, at most, before it shuts down.
+// straggling is for how long the requests of a process are often late, at most,
+// before it shuts down.
 const straggling = 8 * time.Second
 
-// closeTimeout is Config.CloseTimeout. A client sends its last releases when it begins to close, and has closed in time only if that took
-// no longer.
+// closeTimeout is Config.CloseTimeout. A client sends its last releases when it
+// begins to close, and has closed in time only if that took no longer.
 const closeTimeout = 1500 * time.Millisecond
 
 // A release is what became of the requests of a process to release an id.
@@ -22,7 +23,8 @@ type release struct {
 	executed bool          // one of them was
 }
 
-// straggle makes requests of a process late, until one has taken what was released before, or for some time.
+// straggle makes requests of a process late, until one has taken what was released
+// before, or for some time.
 func (w *world) straggle(p *process) {
 	end := time.Now().Add(straggling)
 	late := func(until time.Time) {
@@ -36,7 +38,8 @@ func (w *world) straggle(p *process) {
 	late(time.Time{})
 }
 
-// orphaned says whether a server has something that the process has released before.
+// orphaned says whether a server has something that the process has released
+// before.
 func (w *world) orphaned(p *process) bool {
 	return slices.ContainsFunc(p.clients, func(c *redlatch.Client) bool {
 		ids := w.idsOf(c)
@@ -46,9 +49,10 @@ func (w *world) orphaned(p *process) bool {
 	})
 }
 
-// checkOrphans checks that a client that has shut down has left nothing in the server that its workers do not know of: it has released all
-// that its late requests may have taken, and has tried to do that again at its end. Whether that came through nobody knows. It is called
-// when the server has these ids of it.
+// checkOrphans checks that a client that has shut down has left nothing in the
+// server that its workers do not know of: it has released all that its late
+// requests may have taken, and has tried to do that again at its end. Whether that
+// came through nobody knows. It is called when the server has these ids of it.
 func (w *world) checkOrphans(process int, ids []string, now time.Duration) {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()

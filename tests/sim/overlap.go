@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// overlaps returns for each way in which data was lost for how long, at most, one claim went on beside another that could not be
-// without that loss.
+// overlaps returns for each way in which data was lost for how long, at most, one
+// claim went on beside another that could not be without that loss.
 func (h *history) overlaps() map[string]time.Duration {
 	longest := map[string]time.Duration{}
 	for _, l := range h.losses {

@@ -37,9 +37,11 @@ type peer struct {
 	die      context.CancelFunc
 }
 
-// shared are the types of which Redisson's steps are in package redissonlua, but for two. A thread that dies in the queue of a fair lock
-// delays all that come behind it, by as long as Redisson thinks that those before it need. In a group an unlock that comes late frees a
-// value whoever has it, because Redisson looks at the time of the client that sent it.
+// shared are the types of which Redisson's steps are in package redissonlua, but
+// for two. A thread that dies in the queue of a fair lock delays all that come
+// behind it, by as long as Redisson thinks that those before it need. In a group
+// an unlock that comes late frees a value whoever has it, because Redisson looks
+// at the time of the client that sent it.
 func shared() []string {
 	return []string{"lock", "nonreentrant", "fenced", "readwrite", "multi", "spin", "permits", "election"}
 }
@@ -55,7 +57,8 @@ func (w *world) invite() {
 	if w.Type != "readwrite" && c.oneIn(2) { // a reader's renewals may shorten other holds if their leases are longer
 		x.watchdog = maxLease + time.Second
 	}
-	// What Redisson loses stays taken for a lease: too much of that, and nobody has anything.
+	// What Redisson loses stays taken for a lease: too much of that, and nobody has
+	// anything.
 	x.link = w.linkTo(w.primary(), c, weather{lost: 40 * c.n(3), slow: 20 * c.n(3), late: 80 * c.n(3), deaf: 10 * c.n(3)}, x.number)
 	x.life, x.die = context.WithCancel(bg)
 	w.mu.Lock()
@@ -93,7 +96,8 @@ func (w *world) killPeer(x *peer) {
 	w.invite()
 }
 
-// ways returns the links to a site of all that live. Redisson's go to the first one.
+// ways returns the links to a site of all that live. Redisson's go to the first
+// one.
 func (w *world) ways(site int) (all []*link) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,8 +112,9 @@ func (w *world) ways(site int) (all []*link) {
 	return all
 }
 
-// A thread is one of Redisson's that wants something. Each acquisition has a thread of its own, and with it an owner of its own: what
-// one sends that comes late is nothing to the next.
+// A thread is one of Redisson's that wants something. Each acquisition has a
+// thread of its own, and with it an owner of its own: what one sends that comes
+// late is nothing to the next.
 type thread struct {
 	*peer
 
@@ -161,14 +166,16 @@ func (t *thread) permitKeys() []string {
 	return []string{t.name, wire.Suffix(t.name, wire.PermitTimeout)}
 }
 
-// confirm notes that what was sent last has been confirmed. Nobody tells a thread of Redisson how the server's clock runs.
+// confirm notes that what was sent last has been confirmed. Nobody tells a thread
+// of Redisson how the server's clock runs.
 func (t *thread) confirm() {
 	if until := t.sent.Add(t.lease*97/100 - 10*time.Millisecond); until.After(t.until) {
 		t.until = until
 	}
 }
 
-// renew does what the watchdog does. It returns false if the server says that it is gone.
+// renew does what the watchdog does. It returns false if the server says that it
+// is gone.
 func (t *thread) renew() bool {
 	ms := strconv.FormatInt(t.lease.Milliseconds(), 10)
 	script, keys, owner := "redisson.renew", []string{t.name}, t.owner
@@ -204,7 +211,8 @@ func (t *thread) unlock() bool {
 	return !answered || r.Kind != driver.ReplyNil
 }
 
-// foreign has a thread of Redisson try to get something for some time, hold it, and release it.
+// foreign has a thread of Redisson try to get something for some time, hold it,
+// and release it.
 func (w *world) foreign(x *peer, nth int, own *chance) {
 	t := &thread{peer: x, owner: fmt.Sprintf("%s:%d", x.id, nth), name: object(own.n(objects)), what: w.Type, lease: x.watchdog}
 	weight, leased := w.kind.capacity, own.oneIn(2)
@@ -233,8 +241,9 @@ func (w *world) foreign(x *peer, nth int, own *chance) {
 	w.holdForeign(t, &c, leased, own)
 }
 
-// getFor takes it as Redisson's tryLock does: it asks, listens, and asks again when it hears of a release or when the lease is over
-// that the server has told it.
+// getFor takes it as Redisson's tryLock does: it asks, listens, and asks again
+// when it hears of a release or when the lease is over that the server has told
+// it.
 func (w *world) getFor(t *thread, wait time.Duration) bool {
 	ends := time.Now().Add(wait)
 	if got, answered, _ := t.take(); got || !answered {
@@ -271,7 +280,8 @@ func (w *world) got(t *thread, got bool) bool {
 	return got && time.Now().Before(t.until)
 }
 
-// holdForeign holds as a thread of Redisson does, for as long as it can believe it.
+// holdForeign holds as a thread of Redisson does, for as long as it can believe
+// it.
 func (w *world) holdForeign(t *thread, c *claim, leased bool, own *chance) {
 	all := []*claim{c}
 	w.begin(all)
@@ -323,7 +333,8 @@ func (w *world) holdForeign(t *thread, c *claim, leased bool, own *chance) {
 	}
 }
 
-// tail is for how long what a world's processes have left may stay taken, when they have ended.
+// tail is for how long what a world's processes have left may stay taken, when
+// they have ended.
 func (w *world) tail() time.Duration {
 	if w.Peer {
 		return latest + 30*time.Second

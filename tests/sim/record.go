@@ -13,7 +13,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// Ordered stands before a script that is recorded, on any server: pairs is in the order of the keys, which Lua leaves open.
+// Ordered stands before a script that is recorded, on any server: pairs is in the
+// order of the keys, which Lua leaves open.
 const Ordered = `local function pairs(t)
   local keys, i = {}, 0
   for k in next, t do keys[#keys + 1] = k end
@@ -25,7 +26,8 @@ const Ordered = `local function pairs(t)
 end
 `
 
-// A Recording has what the servers of a world were asked and answered, for package real, which asks real servers the same.
+// A Recording has what the servers of a world were asked and answered, for package
+// real, which asks real servers the same.
 type Recording struct {
 	mu      sync.Mutex
 	Servers []*Record

@@ -53,8 +53,9 @@ func (w *world) whole(p *process, name string) choice {
 	return w.kind.whole(p.client, name)
 }
 
-// A whole is what a worker believes of a RedLock: it has the lock, whatever becomes of a vote. Each vote is a claim of its own, at its
-// site. The claim of the whole is in no list of claims, because no site has it.
+// A whole is what a worker believes of a RedLock: it has the lock, whatever
+// becomes of a vote. Each vote is a claim of its own, at its site. The claim of
+// the whole is in no list of claims, because no site has it.
 type whole struct {
 	*claim
 
@@ -70,7 +71,8 @@ type vote struct {
 	hold *redlatch.Hold
 }
 
-// joins is for how long members of a RedLock may join it after it was acquired: a twentieth of the lease at most.
+// joins is for how long members of a RedLock may join it after it was acquired: a
+// twentieth of the lease at most.
 const joins = maxLease / 20
 
 // hasMost notes what a RedLock makes its worker believe, as has does.
@@ -110,7 +112,8 @@ func (w *world) hasMost(p *process, h *redlatch.Hold, like *claim) []*claim {
 	return all
 }
 
-// collect notes the votes of a RedLock that are not noted yet. Each ends by itself, with the whole or before.
+// collect notes the votes of a RedLock that are not noted yet. Each ends by
+// itself, with the whole or before.
 func (w *world) collect(p *process, x *whole, like *claim) {
 	for _, m := range x.hold.Members() {
 		site := slices.IndexFunc(p.clients, func(c *redlatch.Client) bool { return strings.HasPrefix(m.ID(), c.ID()+":") })
@@ -154,7 +157,8 @@ func (w *world) endsVote(p *process, v *vote) {
 	w.end(one, err.Error())
 }
 
-// allClaims returns the claims of a hold that is released now: these and, of a RedLock, those of the votes that have joined since.
+// allClaims returns the claims of a hold that is released now: these and, of a
+// RedLock, those of the votes that have joined since.
 func (w *world) allClaims(h *redlatch.Hold, all []*claim) []*claim {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
@@ -169,7 +173,8 @@ func (w *world) allClaims(h *redlatch.Hold, all []*claim) []*claim {
 	return all
 }
 
-// endsMost notes the end of a RedLock, if it has ended. Nobody trusts its votes any more.
+// endsMost notes the end of a RedLock, if it has ended. Nobody trusts its votes
+// any more.
 func (w *world) endsMost(p *process, h *redlatch.Hold) {
 	err := w.ended(p, h)
 	if err == nil {
@@ -187,10 +192,12 @@ func (w *world) endsMost(p *process, h *redlatch.Hold) {
 	w.end(all, err.Error())
 }
 
-// checkMost checks that whoever trusts that it has a RedLock trusts a majority of the votes, whatever was lost: a loss that it knows
-// nothing of leaves it a vote, and one that it was told of excuses nothing. And that no two trust that they have one. A majority of each
-// has a vote in common with that of the other, and only a loss of such a vote explains both. That nobody else had that vote otherwise,
-// check has checked.
+// checkMost checks that whoever trusts that it has a RedLock trusts a majority of
+// the votes, whatever was lost: a loss that it knows nothing of leaves it a vote,
+// and one that it was told of excuses nothing. And that no two trust that they
+// have one. A majority of each has a vote in common with that of the other, and
+// only a loss of such a vote explains both. That nobody else had that vote
+// otherwise, check has checked.
 func (h *history) checkMost(wholes []*whole, sites int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -227,8 +234,9 @@ func (h *history) checkMost(wholes []*whole, sites int) {
 
 func (w *world) checkWholes() { w.checkMost(w.wholes, len(w.sites)) }
 
-// turns returns the moments at which x may have fewer votes than before, while it is trusted. Not all ends are heard in the same moment:
-// hear looks each millisecond.
+// turns returns the moments at which x may have fewer votes than before, while it
+// is trusted. Not all ends are heard in the same moment: hear looks each
+// millisecond.
 func (x *whole) turns() []time.Duration {
 	all := []time.Duration{x.from}
 	for _, v := range x.votes {
@@ -249,7 +257,8 @@ func (x *whole) trusted(at time.Duration) int {
 	return len(sites)
 }
 
-// unexplained returns when two trust that they have a RedLock, and have both of all that they have in common.
+// unexplained returns when two trust that they have a RedLock, and have both of
+// all that they have in common.
 func (h *history) unexplained(a, b *whole) []span {
 	left := []span{{nil, max(a.from, b.from), min(a.to, b.to)}}
 	for _, v := range a.votes {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A majority that has one vote in common with another one, or none, excuses nothing by itself: only a loss of that vote does.
+// A majority that has one vote in common with another one, or none, excuses
+// nothing by itself: only a loss of that vote does.
 func TestTheCheckerRefusesTwoMajorities(t *testing.T) {
 	const s = time.Second
 	one := func(process int, from, to time.Duration, sites ...int) *whole {

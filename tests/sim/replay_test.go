@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// Package replay runs this test, where all follows from the seed. By itself it plays nothing.
+// Package replay runs this test, where all follows from the seed. By itself it
+// plays nothing.
 func TestReplay(t *testing.T) {
 	text := os.Getenv(PlanEnv)
 	if text == "" {

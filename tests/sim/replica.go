@@ -10,10 +10,12 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// Replicated are the faults of a server with a replica. What a client was told then counts as if nothing was wrong.
+// Replicated are the faults of a server with a replica. What a client was told
+// then counts as if nothing was wrong.
 func Replicated() []string { return []string{"lag", "takeover"} }
 
-// A replica has what its primary had a while ago. The primary's mu guards it. A nil one is that of a primary which nobody waits for.
+// A replica has what its primary had a while ago. The primary's mu guards it. A
+// nil one is that of a primary which nobody waits for.
 type replica struct {
 	lag   time.Duration
 	stood time.Time // it stands still: it has what it had then,
@@ -41,7 +43,8 @@ func (s *node) sentLocked() []stored {
 	return s.snapshotLocked().keys
 }
 
-// streamLocked sends what is stored now to the replica, unless that is just what is known.
+// streamLocked sends what is stored now to the replica, unless that is just what
+// is known.
 func (s *node) streamLocked(known []stored) (sent bool) {
 	r := s.replica
 	if r == nil {
@@ -119,8 +122,8 @@ func (s *node) replicates() bool {
 	return !s.replica.gone
 }
 
-// takeover makes the replica the primary, and the old one ends. It may do so before: then it answers some processes for three seconds
-// more.
+// takeover makes the replica the primary, and the old one ends. It may do so
+// before: then it answers some processes for three seconds more.
 func (w *world) takeover(old *node, f fault, down time.Duration) {
 	if f.side != 0 {
 		old.end()
@@ -155,9 +158,11 @@ func (ackedLink) Replicas(context.Context, string) (int, error) {
 	return 0, &driver.RunError{Outcome: driver.Refused, Err: errors.ErrUnsupported}
 }
 
-// RunAcked runs a script, and waits until the replica has what it has written, within what the driver's patience leaves. For what wrote
-// nothing there is nothing to wait for: WAIT of Redis 8 and of Valkey asks only for what was written on the same connection, and others
-// may have written before on theirs. Redis 7 would wait for that, too.
+// RunAcked runs a script, and waits until the replica has what it has written,
+// within what the driver's patience leaves. For what wrote nothing there is
+// nothing to wait for: WAIT of Redis 8 and of Valkey asks only for what was
+// written on the same connection, and others may have written before on theirs.
+// Redis 7 would wait for that, too.
 func (l ackedLink) RunAcked(_ context.Context, x *driver.Script, keys, args []string, _ int, timeout time.Duration) (driver.Reply, int, error) {
 	var acked atomic.Int64
 	r, err := l.run(x, keys, args, way{then: func(s *node, epoch int, wrote bool) bool {

@@ -8,7 +8,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// A replica that has more than it has acknowledged, or less, would prove nothing, or accuse the library.
+// A replica that has more than it has acknowledged, or less, would prove nothing,
+// or accuse the library.
 func TestAReplicaHasWhatItHasAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newNode()
@@ -47,7 +48,8 @@ func TestAReplicaHasWhatItHasAcknowledged(t *testing.T) {
 	})
 }
 
-// What wrote nothing is acknowledged by a replica that lacks what others wrote, as WAIT of Redis 8 and of Valkey does.
+// What wrote nothing is acknowledged by a replica that lacks what others wrote, as
+// WAIT of Redis 8 and of Valkey does.
 func TestWhatWroteNothingIsAcknowledgedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newNode()

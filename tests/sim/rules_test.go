@@ -11,7 +11,8 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// refuses fails the test unless what is wrong with a history is just what is wanted; "": nothing is.
+// refuses fails the test unless what is wrong with a history is just what is
+// wanted; "": nothing is.
 func refuses(t *testing.T, h *history, want string) {
 	t.Helper()
 	if got := strings.Join(h.wrong, "\n"); (want == "") != (got == "") || !strings.Contains(got, want) {
@@ -19,7 +20,8 @@ func refuses(t *testing.T, h *history, want string) {
 	}
 }
 
-// Who is asked to let go has done so before it answers, and nobody else is told that it was taken from it.
+// Who is asked to let go has done so before it answers, and nobody else is told
+// that it was taken from it.
 func TestTheCheckerRefusesAForcedReleaseThatItsHolderDoesNotHearOf(t *testing.T) {
 	const s = time.Second
 	one := func(to time.Duration, detached bool) *claim {

@@ -19,7 +19,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/commands"
 )
 
-// A node is one embedded server. Links call it without a network, one script at a time, and a script takes no time.
+// A node is one embedded server. Links call it without a network, one script at a
+// time, and a script takes no time.
 type node struct {
 	mu   sync.Mutex
 	mini *miniredis.Miniredis
@@ -50,7 +51,8 @@ type message struct{ channel, text string }
 // An ailment is what a server answers with, though it can be reached.
 type ailment string
 
-// The ailments. The first two refuse commands that write, inside a script; the others refuse each script.
+// The ailments. The first two refuse commands that write, inside a script; the
+// others refuse each script.
 const (
 	noMemory    ailment = "OOM command not allowed when used memory > 'maxmemory'."
 	noDisk      ailment = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."
@@ -117,8 +119,9 @@ func (s *node) ailing() ailment {
 	return ""
 }
 
-// serverTime stands before a number of milliseconds, in an argument that is the server's time so much later. Redisson sends the time of
-// its host, and no clock of a host is set back here between the sending and the execution.
+// serverTime stands before a number of milliseconds, in an argument that is the
+// server's time so much later. Redisson sends the time of its host, and no clock
+// of a host is set back here between the sending and the execution.
 const serverTime = "server time, and ms: "
 
 // datedLocked returns the arguments with the server's time in them.
@@ -154,7 +157,8 @@ func (s *node) step(d time.Duration) {
 	s.tickLocked()
 }
 
-// exec executes a script. It says whether its replica, if it has one, has to be sent anything.
+// exec executes a script. It says whether its replica, if it has one, has to be
+// sent anything.
 func (s *node) exec(script *driver.Script, keys, args []string, asking bool) (r driver.Reply, wrote bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,14 +237,16 @@ func (s *node) set(change func()) {
 	change()
 }
 
-// reachable says whether it is up, in which epoch, and for how long it will be paused.
+// reachable says whether it is up, in which epoch, and for how long it will be
+// paused.
 func (s *node) reachable() (up bool, epoch int, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.down, s.epoch, time.Until(s.paused)
 }
 
-// arrive waits until it executes requests, and says whether it is still the one that a request was sent to.
+// arrive waits until it executes requests, and says whether it is still the one
+// that a request was sent to.
 func (s *node) arrive(epoch int) bool {
 	for {
 		up, now, pause := s.reachable()
@@ -267,7 +273,8 @@ type stored struct {
 	ttl        time.Duration
 }
 
-// over says whether a key lists permits whose time is over, all of them: the next take has them back.
+// over says whether a key lists permits whose time is over, all of them: the next
+// take has them back.
 func (s *node) over(k stored) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,7 +346,8 @@ func (s *node) putLocked(k stored) {
 	}
 }
 
-// load replaces what is stored by a snapshot, in which time has gone on since it was taken.
+// load replaces what is stored by a snapshot, in which time has gone on since it
+// was taken.
 func (s *node) load(c snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,7 +366,8 @@ func (s *node) load(c snapshot) {
 	s.copyLocked()
 }
 
-// has says whether the lock or semaphore that is claimed belongs to the claim's id now.
+// has says whether the lock or semaphore that is claimed belongs to the claim's id
+// now.
 func (s *node) has(c *claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

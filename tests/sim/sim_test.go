@@ -12,25 +12,29 @@ import (
 	"testing/synctest"
 )
 
-// play plays a plan in a bubble of its own, which fails the test if a goroutine is left.
+// play plays a plan in a bubble of its own, which fails the test if a goroutine is
+// left.
 func play(t *testing.T, plan Plan) (r *Report) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) { r = Play(plan) })
 	return r
 }
 
-// seeds is how many of each type are played: with the race detector that takes about 40 s of processor of the quarter of an hour of make
-// check. More, and what another order of goroutines may show, is for make sim.
+// seeds is how many of each type are played: with the race detector that takes
+// about 40 s of processor of the quarter of an hour of make check. More, and what
+// another order of goroutines may show, is for make sim.
 const seeds = 4
 
-// seedEnv is the variable with the first seed, and commitEnv the one with the commit that gives it otherwise. The Makefile sets that:
-// the go command believes an earlier result if all variables that a test reads are the same.
+// seedEnv is the variable with the first seed, and commitEnv the one with the
+// commit that gives it otherwise. The Makefile sets that: the go command believes
+// an earlier result if all variables that a test reads are the same.
 const (
 	seedEnv   = "REDLATCH_SIM_SEED"
 	commitEnv = "REDLATCH_SIM_COMMIT"
 )
 
-// firstSeed returns an even seed that the commit gives, unless seedEnv has one: so each commit plays other seeds.
+// firstSeed returns an even seed that the commit gives, unless seedEnv has one: so
+// each commit plays other seeds.
 func firstSeed(t *testing.T) uint64 {
 	t.Helper()
 	if text := os.Getenv(seedEnv); text != "" {
@@ -123,7 +127,8 @@ func TestNoTwoTrustWhateverGoesWrong(t *testing.T) {
 	}
 }
 
-// again says how a play is played again, also with another commit, and whatever else has begun with REDLATCH_RANDOM_SEED.
+// again says how a play is played again, also with another commit, and whatever
+// else has begun with REDLATCH_RANDOM_SEED.
 func again(t *testing.T, seed uint64, typ string) string {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
@@ -131,7 +136,8 @@ func again(t *testing.T, seed uint64, typ string) string {
 		"to play its faults in one order each time: make sim SEED=%d TYPE=%s", seedEnv, seed, test, typ, seed, seed, typ)
 }
 
-// A play that went wrong has to be there still when the commit that gave its seed is mended.
+// A play that went wrong has to be there still when the commit that gave its seed
+// is mended.
 func TestAPlayThatWentWrongCanBePlayedAgain(t *testing.T) {
 	t.Setenv(commitEnv, "68bda0930000000000000000000000000000000000")
 	if got := firstSeed(t); got != 0x68bda092 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A play on a cluster that is shown as one of a single server would claim what nobody has tried.
+// A play on a cluster that is shown as one of a single server would claim what
+// nobody has tried.
 func TestATypeIsOnOneServerUnlessItNeedsMore(t *testing.T) {
 	for _, typ := range Types() {
 		if one := Topology(typ) == OneServer; one == slices.Contains(apart(), typ) {

@@ -9,10 +9,12 @@ import (
 	"github.com/redlatch/redlatch/semaphore"
 )
 
-// longestPause is the longest that a process leaves others, as docs/guarantees.md says it.
+// longestPause is the longest that a process leaves others, as docs/guarantees.md
+// says it.
 const longestPause = 80 * time.Millisecond
 
-// turnWithin returns for how long a process waits at most, if so many do: the bound of docs/guarantees.md.
+// turnWithin returns for how long a process waits at most, if so many do: the
+// bound of docs/guarantees.md.
 func turnWithin(waiting int, section time.Duration) time.Duration {
 	return time.Duration(waiting+1)*(section+longestPause) + time.Second
 }
@@ -20,7 +22,8 @@ func turnWithin(waiting int, section time.Duration) time.Duration {
 // An acquire acquires something of an object, which is then given back.
 type acquire func(ctx context.Context, p *process, name string) (back func() error, err error)
 
-// A crowd is a process that has an object all the time, since its goroutines pass it on to each other, and what others want of it.
+// A crowd is a process that has an object all the time, since its goroutines pass
+// it on to each other, and what others want of it.
 type crowd struct {
 	goroutines   int
 	section      time.Duration // for which one of them has it
@@ -28,8 +31,8 @@ type crowd struct {
 	keeps        bool // the others give it back only in the end
 }
 
-// crowds are those of a type of which a process leaves others their turns, however much it has to do itself. A fair lock has an order of
-// its own.
+// crowds are those of a type of which a process leaves others their turns, however
+// much it has to do itself. A fair lock has an order of its own.
 func (w *world) crowds() []crowd {
 	const short, long = time.Millisecond, 10 * time.Millisecond
 	whole := func(ctx context.Context, p *process, name string) (func() error, error) {
@@ -67,7 +70,8 @@ func (w *world) gets(ctx context.Context, x choice) (back func() error, err erro
 	return func() error { return h.Release(bg) }, nil
 }
 
-// takeTurns has the goroutines of a process pass an object on to each other without an end, while each other process waits for it once.
+// takeTurns has the goroutines of a process pass an object on to each other
+// without an end, while each other process waits for it once.
 func (w *world) takeTurns(busy *process, name string, c crowd) {
 	ctx, stop := context.WithCancel(bg)
 	var all sync.WaitGroup

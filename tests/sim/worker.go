@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/observe"
 )
 
-// closing is for how long a worker goes on, at most, when it is told that its client shuts down: some go on for longer than the client
-// waits for them.
+// closing is for how long a worker goes on, at most, when it is told that its
+// client shuts down: some go on for longer than the client waits for them.
 const closing = 4 * time.Second
 
 var bg = context.Background()
@@ -128,7 +128,8 @@ func (w *world) hold(p *process, x choice, h *redlatch.Hold, c claim, own *chanc
 	w.release(p, h, all, own)
 }
 
-// read reads within what a writer holds. It returns what is left to do of that when the writer has released.
+// read reads within what a writer holds. It returns what is left to do of that
+// when the writer has released.
 func (w *world) read(p *process, x choice, h *redlatch.Hold, c claim, own *chance) (later func()) {
 	in, err := x.reads.Acquire(h.Context())
 	if err != nil {
@@ -191,7 +192,8 @@ func (w *world) stand(ctx context.Context, p *process, name string, own *chance)
 	}))
 }
 
-// resign gives a leadership up, if the process has it. It goes on when that is done.
+// resign gives a leadership up, if the process has it. It goes on when that is
+// done.
 func (w *world) resign(ctx context.Context, p *process, name string) {
 	led := func() (all []*claim) {
 		w.history.mu.Lock()
@@ -224,13 +226,15 @@ func (w *world) resign(ctx context.Context, p *process, name string) {
 	}
 }
 
-// slack is for how long a call may go on when its own wait, or its context, is over: until its driver gives up what it has just sent. Of
-// several servers it gives back what it has of some.
+// slack is for how long a call may go on when its own wait, or its context, is
+// over: until its driver gives up what it has just sent. Of several servers it
+// gives back what it has of some.
 const slack = patience + 20*time.Millisecond
 
-// waits has a worker wait for something, and checks how long that takes. A wait that is negative has no end, and one of 0 waits for nobody but the
-// server. A call ends when its wait is over, and without one when no answer has come for as long as its client is to try. It does not
-// give up before.
+// waits has a worker wait for something, and checks how long that takes. A wait
+// that is negative has no end, and one of 0 waits for nobody but the server. A
+// call ends when its wait is over, and without one when no answer has come for as
+// long as its client is to try. It does not give up before.
 func (w *world) waits(ctx context.Context, p *process, name string, wait time.Duration, f func() error) error {
 	from := time.Now()
 	err := f()
@@ -245,7 +249,8 @@ func (w *world) waits(ctx context.Context, p *process, name string, wait time.Du
 	if p.life.Err() != nil || p.leaves.Load() {
 		return err
 	}
-	// Several locks each have a time of their own, and what was taken of them is given back.
+	// Several locks each have a time of their own, and what was taken of them is given
+	// back.
 	several := len(p.links) > 1 || w.Type == "multi"
 	late := slack
 	if several {
@@ -260,8 +265,9 @@ func (w *world) waits(ctx context.Context, p *process, name string, wait time.Du
 	if errors.Is(err, redlatch.ErrUnavailable) && !limited && now.Sub(from) < p.outage {
 		w.fail("process %d waits for %s, and gives up after %v: %v", p.number, name, now.Sub(from), err)
 	}
-	// It asks every 2.4 s at least, and what is on its way then may take three seconds. Behind a holder of its own process it needs no
-	// answer until that lease is over.
+	// It asks every 2.4 s at least, and what is on its way then may take three
+	// seconds. Behind a holder of its own process it needs no answer until that lease
+	// is over.
 	silence := p.links[0].silence(from)
 	if errors.Is(err, redlatch.ErrUnavailable) && silence > p.outage+maxLease+2400*time.Millisecond+3*time.Second+slack {
 		w.fail("process %d waits for %s, though no answer comes for %v: %v", p.number, name, silence, err)
@@ -269,7 +275,8 @@ func (w *world) waits(ctx context.Context, p *process, name string, wait time.Du
 	return err
 }
 
-// handOver detaches a hold, and has another process release it by its id. Until then, or until the lease is over, it is somebody's.
+// handOver detaches a hold, and has another process release it by its id. Until
+// then, or until the lease is over, it is somebody's.
 func (w *world) handOver(h *redlatch.Hold, all []*claim, own *chance) bool {
 	expires := h.Expires()
 	id, err := h.Detach()
@@ -306,7 +313,8 @@ func (w *world) unexpected(err error) {
 	}
 }
 
-// stay holds, now and then for longer than a lease. A worker that is told to come to an end takes some time for it, if it has it still.
+// stay holds, now and then for longer than a lease. A worker that is told to come
+// to an end takes some time for it, if it has it still.
 func (w *world) stay(ctx context.Context, h *redlatch.Hold, own *chance) {
 	d := own.upTo(40 * time.Millisecond)
 	if own.oneIn(10) {
@@ -323,7 +331,8 @@ func (w *world) stay(ctx context.Context, h *redlatch.Hold, own *chance) {
 	}
 }
 
-// has notes what a hold makes its worker believe, and when it can know that this is over.
+// has notes what a hold makes its worker believe, and when it can know that this
+// is over.
 func (w *world) has(p *process, h *redlatch.Hold, like *claim) []*claim {
 	if w.kind.together != nil {
 		return w.hasMost(p, h, like)
@@ -356,9 +365,11 @@ func (w *world) has(p *process, h *redlatch.Hold, like *claim) []*claim {
 	return all
 }
 
-// hear calls f when a hold has ended, as each part of it says that can be asked: its context, and Err. Shutdown ends the context of a hold
-// that its worker has still, for as long as it may take to release it. Then only Err says when that is over. Nobody else may end a context
-// so, and no hold that has ended may leave a context.
+// hear calls f when a hold has ended, as each part of it says that can be asked:
+// its context, and Err. Shutdown ends the context of a hold that its worker has
+// still, for as long as it may take to release it. Then only Err says when that is
+// over. Nobody else may end a context so, and no hold that has ended may leave a
+// context.
 func (w *world) hear(p *process, h *redlatch.Hold, f func()) {
 	ctx := h.Context()
 	context.AfterFunc(ctx, func() {
@@ -406,7 +417,8 @@ func (w *world) ends(p *process, h *redlatch.Hold, all []*claim) {
 	w.end(all, err.Error())
 }
 
-// ended returns why a hold has ended, or nil. Its context ends no later than Err says so.
+// ended returns why a hold has ended, or nil. Its context ends no later than Err
+// says so.
 func (w *world) ended(p *process, h *redlatch.Hold) error {
 	err := h.Err()
 	if err != nil && h.Context().Err() == nil {
@@ -435,7 +447,8 @@ func (w *world) observe(p *process) {
 	}
 }
 
-// checkEvents checks that there is an event of each loss that a hold was told of, and that nobody has by then what an event says is gone.
+// checkEvents checks that there is an event of each loss that a hold was told of,
+// and that nobody has by then what an event says is gone.
 func (h *history) checkEvents() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

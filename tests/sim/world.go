@@ -45,7 +45,8 @@ type Report struct {
 	Duration time.Duration
 	Log      []string
 
-	// If something was wrong, what was called, what struck meanwhile, and when it was wrong at first: for a drawing.
+	// If something was wrong, what was called, what struck meanwhile, and when it was
+	// wrong at first: for a drawing.
 	Histories []linear.History `json:",omitempty"`
 	Marks     []linear.Mark    `json:",omitempty"`
 	At        time.Duration
@@ -128,7 +129,8 @@ func Play(plan Plan) *Report {
 	for _, p := range w.alive() {
 		w.getAll(p)
 	}
-	// What the dead have sent may come until now, twice at most, and take the turn of who lives.
+	// What the dead have sent may come until now, twice at most, and take the turn of
+	// who lives.
 	time.Sleep(w.Trouble + 2*latest + toCalm - w.now())
 	for _, p := range w.alive() {
 		w.outlast(p)
@@ -167,7 +169,8 @@ func (w *world) primaries() []*node {
 	return slices.Clone(w.sites)
 }
 
-// stored says whether what is claimed belongs to the claim's id now, in the server of its site.
+// stored says whether what is claimed belongs to the claim's id now, in the server
+// of its site.
 func (w *world) stored(c *claim) bool {
 	if w.cluster != nil {
 		return w.cluster.has(c)
@@ -301,7 +304,8 @@ func (w *world) getAll(p *process) {
 	}
 }
 
-// outlast has a process hold for longer than a lease, when nothing goes wrong: of shards, an object of each of two slots at once.
+// outlast has a process hold for longer than a lease, when nothing goes wrong: of
+// shards, an object of each of two slots at once.
 func (w *world) outlast(p *process) {
 	if w.kind.once != nil || p.maxHold > 0 {
 		return
@@ -377,8 +381,10 @@ func (w *world) left(s *node) {
 	}
 }
 
-// stays says whether a key has no end, or a late one: what numbers tokens, what says who a client is, the answers that a client may ask
-// for again, a semaphore's number, a limiter's rate, a barrier's number of parties, and a latch that was given up.
+// stays says whether a key has no end, or a late one: what numbers tokens, what
+// says who a client is, the answers that a client may ask for again, a semaphore's
+// number, a limiter's rate, a barrier's number of parties, and a latch that was
+// given up.
 func (w *world) stays(key string) bool {
 	for _, begin := range []string{tokens, "redlatch_client:", "redlatch_session:"} {
 		if strings.HasPrefix(key, begin) {
@@ -396,8 +402,8 @@ func (w *world) stays(key string) bool {
 	return false
 }
 
-// endless says whether a key that stays has no end: what numbers tokens, a semaphore's number, a limiter's keys, and a latch that was
-// given up.
+// endless says whether a key that stays has no end: what numbers tokens, a
+// semaphore's number, a limiter's keys, and a latch that was given up.
 func (w *world) endless(key string) bool {
 	switch w.Type {
 	case "permits", "semaphore":
@@ -451,13 +457,15 @@ func (w *world) report() *Report {
 	return r
 }
 
-// Package replay plays a plan in a test of this package, since only a test can play one.
+// Package replay plays a plan in a test of this package, since only a test can
+// play one.
 const (
 	PlanEnv      = "REDLATCH_SIM_PLAN" // the variable with the plan, as JSON
 	ReportBegins = "sim: report "      // how the line with the report begins, as JSON
 )
 
-// Standard returns the plan of a seed: an even one has all faults. With an odd one no data is lost, so that nothing excuses anything.
+// Standard returns the plan of a seed: an even one has all faults. With an odd one
+// no data is lost, so that nothing excuses anything.
 func Standard(seed uint64, typ string) (Plan, error) {
 	if !slices.Contains(Types(), typ) {
 		return Plan{}, fmt.Errorf("no type %q; there are %s", typ, strings.Join(Types(), ", "))

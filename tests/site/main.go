@@ -1,5 +1,6 @@
-// Site writes README and docs as the pages of a site: a link to a page leads to that page, and a link to anything else in the
-// repository leads there. make site runs it, and then the generator.
+// Site writes README and docs as the pages of a site: a link to a page leads to
+// that page, and a link to anything else in the repository leads there. make site
+// runs it, and then the generator.
 package main
 
 import (
@@ -22,8 +23,9 @@ var front = map[string]string{
 	"examples/README.md": "examples.md",
 }
 
-// wide leaves the room of a page's contents to the page. The first one has a program, whose lines are not to be cut, and the table of
-// all that redlatch is compared with.
+// wide leaves the room of a page's contents to the page. The first one has a
+// program, whose lines are not to be cut, and the table of all that redlatch is
+// compared with.
 const wide = "---\nhide: [toc]\n---\n\n"
 
 func main() {
@@ -33,7 +35,8 @@ func main() {
 	}
 }
 
-// write writes the pages of the repository in top into a folder, which it makes anew.
+// write writes the pages of the repository in top into a folder, which it makes
+// anew.
 func write(top, out string) error {
 	if err := os.RemoveAll(out); err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// A reader of the site is led to the site's pages, and to the repository for all else.
+// A reader of the site is led to the site's pages, and to the repository for all
+// else.
 func TestLinksLeadToPagesOrToTheRepository(t *testing.T) {
 	top := fstest.MapFS{"latch/latch.go": &fstest.MapFile{}, "docs/images/x.svg": &fstest.MapFile{}}
 	pages := map[string]string{"README.md": "index.md", "docs/cli.md": "cli.md", "docs/faq.md": "faq.md"}

@@ -34,8 +34,8 @@ func TestRunEndsWithTheErrorOfItsLeader(t *testing.T) {
 	})
 }
 
-// Only that the term has ended is no error. What a leader could not do in the end was lost
-// when its error was joined to that.
+// Only that the term has ended is no error. What a leader could not do in the end
+// was lost when its error was joined to that.
 func TestRunEndsWithWhatElseItsLeaderSays(t *testing.T) {
 	sad := errors.New("no disk")
 	for what, of := range map[string]struct {

@@ -122,7 +122,8 @@ func TestAnObserverOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// An error that cannot pass was left out if one that may came before, and the observer went on for ever.
+// An error that cannot pass was left out if one that may came before, and the
+// observer went on for ever.
 func TestAnObserverIsToldWhatCannotPassAfterAnOutage(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var fails atomic.Pointer[driver.RunError]

@@ -30,7 +30,8 @@ func (c *candidate) leadsNot(w *locktest.World, d time.Duration) {
 	}
 }
 
-// leadsAfter fails unless the candidate begins to lead within so short a time from now.
+// leadsAfter fails unless the candidate begins to lead within so short a time from
+// now.
 func (c *candidate) leadsAfter(w *locktest.World, least, most time.Duration) context.Context {
 	w.Helper()
 	start := time.Now()
@@ -77,7 +78,8 @@ func TestABetterCandidateFollowsADeadLeader(t *testing.T) {
 	})
 }
 
-// With candidates in standby only, nobody waits for ever for a better one, and one leads at a time.
+// With candidates in standby only, nobody waits for ever for a better one, and one
+// leads at a time.
 func TestSomebodyLeadsWhenAllStandBy(t *testing.T) {
 	locktest.WithSeeds(t, 3, func(w *locktest.World, _ uint64) {
 		var all []*candidate
@@ -109,7 +111,8 @@ func TestSomebodyLeadsWhenAllStandBy(t *testing.T) {
 	})
 }
 
-// The leadership was taken and given up between two looks: it was not free for as long as it seems.
+// The leadership was taken and given up between two looks: it was not free for as
+// long as it seems.
 func TestATermBetweenTwoLooksBeginsAStandbyAnew(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		worse := stand(w, redlatch.Config{}, nil, election.Standby(time.Minute))
@@ -124,7 +127,8 @@ func TestATermBetweenTwoLooksBeginsAStandbyAnew(t *testing.T) {
 	})
 }
 
-// A better one that comes later ends no term. A leader that knows of it resigns, and does not take the leadership back.
+// A better one that comes later ends no term. A leader that knows of it resigns,
+// and does not take the leadership back.
 func TestALeaderThatStoodByHandsBackWhenItResigns(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		worse := stand(w, redlatch.Config{}, nil, election.Standby(5*time.Second))
@@ -228,7 +232,8 @@ func TestAStandbyCostsNoMoreThanWaiting(t *testing.T) {
 	})
 }
 
-// Who stands by goes on through an outage, and what it cannot do is seen: those who observe would hear of nothing else.
+// Who stands by goes on through an outage, and what it cannot do is seen: those
+// who observe would hear of nothing else.
 func TestAStandbyOutlastsAnOutageAndIsHeardOf(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
@@ -301,7 +306,8 @@ func TestAStandbyEndsWithItsClient(t *testing.T) {
 	})
 }
 
-// A leader that is cut off is not ready any more when its context ends, whatever its function does.
+// A leader that is cut off is not ready any more when its context ends, whatever
+// its function does.
 func TestLeadingIsTrueWhileTheLeadersContextLives(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool
@@ -381,7 +387,8 @@ func TestAPanicLeavesNobodyStanding(t *testing.T) {
 	})
 }
 
-// On real servers a leadership that is given up goes to the better candidate, and then, later, to the other one.
+// On real servers a leadership that is given up goes to the better candidate, and
+// then, later, to the other one.
 func TestStandbyOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		led := make(chan string, 10)

@@ -64,7 +64,8 @@ func (c *candidate) end(w *locktest.World) {
 
 func term(ctx context.Context) int64 { return redlatch.HoldFrom(ctx).Token() }
 
-// After FLUSHALL the numbers of terms began again with 1, and what checked them refused every leader.
+// After FLUSHALL the numbers of terms began again with 1, and what checked them
+// refused every leader.
 func TestTermsRiseWhenTheServerHasLostItsData(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		last := int64(0)
@@ -84,7 +85,8 @@ func TestTermsRiseWhenTheServerHasLostItsData(t *testing.T) {
 	})
 }
 
-// A Java service that acquires the RFencedLock counts on, whoever came first, and so does a FencedLock.
+// A Java service that acquires the RFencedLock counts on, whoever came first, and
+// so does a FencedLock.
 func TestTermsAreOneSequenceWithFencedLocks(t *testing.T) {
 	const counter = "redisson_lock_token:{" + name + "}"
 	for _, first := range []string{"an election", "Java"} {
@@ -123,7 +125,8 @@ func TestTermsAreOneSequenceWithFencedLocks(t *testing.T) {
 	}
 }
 
-// kubernetes #23731: a leader that had lost its lease went on acting. Here it is told before anybody else can lead.
+// kubernetes #23731: a leader that had lost its lease went on acting. Here it is
+// told before anybody else can lead.
 func TestALeaderThatIsCutOffIsToldBeforeTheNextOneLeads(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool
@@ -218,7 +221,8 @@ func TestADeadLeaderIsFollowedWithinALease(t *testing.T) {
 	})
 }
 
-// A leader that has nothing to do does not ask the server to be elected without a pause.
+// A leader that has nothing to do does not ask the server to be elected without a
+// pause.
 func TestTermsThatAreShortComeMoreAndMoreSeldom(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		ctx, stop := context.WithTimeout(bg, time.Hour)
@@ -231,8 +235,9 @@ func TestTermsThatAreShortComeMoreAndMoreSeldom(t *testing.T) {
 	})
 }
 
-// The server was away for longer than Config.OutageTimeout, and the candidate had given up. Later it
-// paused for longer after each campaign that failed, and the election stayed vacant for half a minute.
+// The server was away for longer than Config.OutageTimeout, and the candidate had
+// given up. Later it paused for longer after each campaign that failed, and the
+// election stayed vacant for half a minute.
 func TestACandidateOutlastsAnOutage(t *testing.T) {
 	locktest.WithSeeds(t, 20, func(w *locktest.World, seed uint64) {
 		var down atomic.Bool
@@ -286,7 +291,8 @@ func TestACandidateThatMayNotIsTold(t *testing.T) {
 	})
 }
 
-// A term goes on for as long as its leader likes. Shutdown waited for ever for one that began at that very moment.
+// A term goes on for as long as its leader likes. Shutdown waited for ever for one
+// that began at that very moment.
 func TestATermThatMeetsShutdownEnds(t *testing.T) {
 	for at := range 12 {
 		locktest.InFakeTime(t, func(w *locktest.World) {

@@ -127,8 +127,9 @@ func TestEndedGenerationsAreOneBoundedRecord(t *testing.T) {
 	})
 }
 
-// A reset whose answer is lost breaks one generation, however long ago that was when
-// it is sent again, and whoever has reset the barrier since: not the next one, too.
+// A reset whose answer is lost breaks one generation, however long ago that was
+// when it is sent again, and whoever has reset the barrier since: not the next
+// one, too.
 func TestAResetWithALostReplyIsDoneOnce(t *testing.T) {
 	for name, since := range map[string]func(w *locktest.World, other *barrier.Barrier){
 		"forgotten after a minute": func(*locktest.World, *barrier.Barrier) { time.Sleep(2 * time.Minute) },

@@ -467,8 +467,9 @@ func TestABarrierInAnOutage(t *testing.T) {
 	})
 }
 
-// A client is shut out, because its password was changed. Its caller learns that, and leaves as soon as that can be said: one
-// that comes then is not to go on with somebody who has gone.
+// A client is shut out, because its password was changed. Its caller learns that,
+// and leaves as soon as that can be said: one that comes then is not to go on with
+// somebody who has gone.
 func TestABarrierDoesNotTripWithOneThatWasShutOut(t *testing.T) {
 	const refusal = "WRONGPASS invalid username-password pair or user is disabled."
 	locktest.InFakeTime(t, func(w *locktest.World) {
@@ -527,7 +528,8 @@ func TestASlowPartyLearnsHowItsOwnGenerationEnded(t *testing.T) {
 	}
 }
 
-// Who gives up and comes again is one party, and not two: its own place of before would let it pass alone.
+// Who gives up and comes again is one party, and not two: its own place of before
+// would let it pass alone.
 func TestWhoComesToABarrierAgainIsNotTakenForTwo(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Notes: true, Hook: func(script string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {

@@ -250,7 +250,8 @@ func TestARequestIsNotSentAgainWhenRedisMayHaveForgottenIt(t *testing.T) {
 }
 
 // A request that has never come to the server is sent once more under a new number
-// as soon as the server says so; the first one changes nothing if it comes at last.
+// as soon as the server says so; the first one changes nothing if it comes at
+// last.
 func TestARequestThatWasNeverExecutedIsExecutedOnce(t *testing.T) {
 	for _, arrives := range []string{"before the new one", "after it"} {
 		t.Run(arrives, func(t *testing.T) {
@@ -471,8 +472,8 @@ func TestARefusedCountIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// Whether a change is made does not depend on who is faster, its caller that sees that its context has ended, or the worker that
-// sends it.
+// Whether a change is made does not depend on who is faster, its caller that sees
+// that its context has ended, or the worker that sends it.
 func TestAChangeWhoseContextHasEndedIsNeverSent(t *testing.T) {
 	ended, cancel := context.WithCancel(bg)
 	cancel()

@@ -13,9 +13,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// What one client does with semaphores or latches "x" and "{x}" goes by sessions of
-// their own: a request for one that comes late is not taken for an old one of the
-// other, and count-downs of one do not count for the other.
+// What one client does with semaphores or latches "x" and "{x}" goes by sessions
+// of their own: a request for one that comes late is not taken for an old one of
+// the other, and count-downs of one do not count for the other.
 func TestTwinsThatCountShareNoSession(t *testing.T) {
 	t.Run("semaphores", func(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {

@@ -45,7 +45,8 @@ func TestThoseThatCountDownAndWaitGoOnTogether(t *testing.T) {
 	})
 }
 
-// The last one would wait for those of the next time, if the latch is set again before it looks.
+// The last one would wait for those of the next time, if the latch is set again
+// before it looks.
 func TestWhoOpensALatchDoesNotWaitWhenItIsSetAgain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		other := latch.New(w.Client(redlatch.Config{}), "orders")
@@ -62,7 +63,8 @@ func TestWhoOpensALatchDoesNotWaitWhenItIsSetAgain(t *testing.T) {
 	})
 }
 
-// One that was not counted would wait for others at a latch that does not expect it, and say that it has counted.
+// One that was not counted would wait for others at a latch that does not expect
+// it, and say that it has counted.
 func TestWhoCountsNothingDownDoesNotWaitWhenTheLatchIsSetMeanwhile(t *testing.T) {
 	for left, prepare := range map[string]func(w *locktest.World){
 		"not set":                        func(*locktest.World) {},
@@ -94,7 +96,8 @@ func TestWhoCountsNothingDownDoesNotWaitWhenTheLatchIsSetMeanwhile(t *testing.T)
 	}
 }
 
-// A caller that does not know whether it was counted cannot know whether to count again.
+// A caller that does not know whether it was counted cannot know whether to count
+// again.
 func TestAWaitBehindACountDownSaysThatItHasCounted(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var fate atomic.Value // of latch.down and latch.count

@@ -12,7 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Callers that go on until the end meet the limiter's last millisecond, in which its TTL is 0.
+// Callers that go on until the end meet the limiter's last millisecond, in which
+// its TTL is 0.
 func TestALimiterThatEndsInUseLeavesNothing(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
@@ -49,7 +50,8 @@ func TestALimiterThatEndsInUseLeavesNothing(t *testing.T) {
 	})
 }
 
-// A TTL that a KeepAlive has set is gone with it; that of Expire is somebody's word, and stays.
+// A TTL that a KeepAlive has set is gone with it; that of Expire is somebody's
+// word, and stays.
 func TestAnotherRateEndsNoExpire(t *testing.T) {
 	hour := ratelimit.Rate{Permits: 5, Interval: time.Hour}
 	kept := hour

@@ -45,8 +45,8 @@ func firstIs(what locktest.Fate) func(int) locktest.Fate {
 	}
 }
 
-// A take is known by its record: nobody remembers it otherwise, however often it is
-// executed.
+// A take is known by its record: nobody remembers it otherwise, however often it
+// is executed.
 func TestATakeWithALostReplyTakesOnce(t *testing.T) {
 	for _, what := range []locktest.Fate{locktest.ReplyLost, locktest.Late} {
 		t.Run(fmt.Sprint(what), func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestTheStateOfAClientThatIsGoneEnds(t *testing.T) {
 	})
 }
 
-// A rate that is set once is not set again by an attempt that comes when somebody has
-// deleted the limiter, whose client has long been answered.
+// A rate that is set once is not set again by an attempt that comes when somebody
+// has deleted the limiter, whose client has long been answered.
 func TestALateAttemptDoesNotSetARateThatWasDeleted(t *testing.T) {
 	for _, x := range []struct {
 		name    string

@@ -10,7 +10,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Whoever corrects a rate must not give everything once more, and whoever begins anew must not wait for what was.
+// Whoever corrects a rate must not give everything once more, and whoever begins
+// anew must not wait for what was.
 func TestSetRateBeginsAnewAndUpdateRateKeeps(t *testing.T) {
 	five := ratelimit.Rate{Permits: 5, Interval: time.Hour}
 	for name, story := range map[string]struct {
@@ -52,7 +53,8 @@ func TestSetRateBeginsAnewAndUpdateRateKeeps(t *testing.T) {
 	})
 }
 
-// A client has what it has taken for itself in a sum of its own, which another client's UpdateRate cannot raise.
+// A client has what it has taken for itself in a sum of its own, which another
+// client's UpdateRate cannot raise.
 func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		a, b := ratelimit.New(w.Client(redlatch.Config{}), "r", ratelimit.Rate{}), ratelimit.New(w.Client(redlatch.Config{}), "r", ratelimit.Rate{})
@@ -74,7 +76,8 @@ func TestAHigherRateIsThereForTheOtherClientsAtOnce(t *testing.T) {
 	})
 }
 
-// A client that was given a lower rate to set up takes what the limiter gives, as others do.
+// A client that was given a lower rate to set up takes what the limiter gives, as
+// others do.
 func TestALimiterGivesWhatItsOwnRateAllows(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := ratelimit.New(w.Client(redlatch.Config{}), "api", ratelimit.Rate{Permits: 10, Interval: time.Minute})

@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A server with very many records is kept from others by no single call, whatever has
-// to be put right, and the limiter ends up with the right number of permits.
+// A server with very many records is kept from others by no single call, whatever
+// has to be put right, and the limiter ends up with the right number of permits.
 func TestNoCallOfARateLimiterGoesThroughAllRecords(t *testing.T) {
 	const records, each, spare = 50_000, 2, 5
 	locktest.OnRealServers(t, func(t *testing.T, server *testserver.Server) {

@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Redisson writes a rate into any hash, and deletes any key. A limiter that has a lock's name by mistake, or that of a
-// hash of somebody else, leaves it alone.
+// Redisson writes a rate into any hash, and deletes any key. A limiter that has a
+// lock's name by mistake, or that of a hash of somebody else, leaves it alone.
 func TestRateLimiterLeavesOtherHashesAlone(t *testing.T) {
 	rate := ratelimit.Rate{Permits: 5, Interval: time.Minute}
 	calls := map[string]func(l *ratelimit.Limiter) error{
@@ -60,8 +60,9 @@ func leavesAlone(w *locktest.World, l *ratelimit.Limiter, calls map[string]func(
 	}
 }
 
-// Redisson's release raises the value and leaves the records. When these leave the window, what they stand for is not there
-// a second time: Redisson bounds the value by the rate, and so does redlatch.
+// Redisson's release raises the value and leaves the records. When these leave the
+// window, what they stand for is not there a second time: Redisson bounds the
+// value by the rate, and so does redlatch.
 func TestWhatRedissonGaveBackIsNotGivenBeyondTheRate(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Limiter(5, time.Second)

@@ -129,7 +129,8 @@ func TestRateLimiterWaitEnds(t *testing.T) {
 	})
 }
 
-// wantVain wants to be told at once that so long a wait is in vain, and how long the shortest one is that is not.
+// wantVain wants to be told at once that so long a wait is in vain, and how long
+// the shortest one is that is not.
 func wantVain(w *locktest.World, l *ratelimit.Limiter, n int, wait, after time.Duration) {
 	w.Helper()
 	start := time.Now()
@@ -143,7 +144,8 @@ func wantVain(w *locktest.World, l *ratelimit.Limiter, n int, wait, after time.D
 	}
 }
 
-// A caller slept for its whole wait, though the server had said that there would be no permit.
+// A caller slept for its whole wait, though the server had said that there would
+// be no permit.
 func TestRateLimiterWaitIsNotSleptThroughInVain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Limiter(5, time.Minute)
@@ -160,7 +162,8 @@ func TestRateLimiterWaitIsNotSleptThroughInVain(t *testing.T) {
 	})
 }
 
-// What the server says of the time until then was counted from when its reply came.
+// What the server says of the time until then was counted from when its reply
+// came.
 func TestRateLimiterWaitIsNotRefusedBecauseAReplyIsLate(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var late atomic.Bool
@@ -182,7 +185,8 @@ func TestRateLimiterWaitIsNotRefusedBecauseAReplyIsLate(t *testing.T) {
 	})
 }
 
-// Fewer permits may be there as soon as the one leaves that wants more: that is worth a wait.
+// Fewer permits may be there as soon as the one leaves that wants more: that is
+// worth a wait.
 func TestRateLimiterWaitBehindOneThatWantsMoreIsNotInVain(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Limiter(5, time.Minute)
@@ -210,7 +214,8 @@ func TestRateLimiterWaitBehindOneThatWantsMoreIsNotInVain(t *testing.T) {
 	})
 }
 
-// Those in line learn it, too, when what they wait for has moved on: others have taken the permits.
+// Those in line learn it, too, when what they wait for has moved on: others have
+// taken the permits.
 func TestRateLimiterWaitEndsWhenOthersHaveTakenThePermits(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		l := w.Limiter(1, time.Second)
@@ -289,8 +294,9 @@ func TestRateLimiterOutageLeavesNothingTaken(t *testing.T) {
 	})
 }
 
-// A reply is lost, and the server refuses the next request by its credentials: the caller is told that, and what it was given
-// comes back when the client is let in again.
+// A reply is lost, and the server refuses the next request by its credentials: the
+// caller is told that, and what it was given comes back when the client is let in
+// again.
 func TestRateLimiterGivesBackWhatOneThatIsShutOutHasTaken(t *testing.T) {
 	const refusal = "WRONGPASS invalid username-password pair or user is disabled."
 	locktest.InFakeTime(t, func(w *locktest.World) {
@@ -692,7 +698,8 @@ func TestARateThatWasRaisedElsewhereRefusesNobody(t *testing.T) {
 	})
 }
 
-// Whoever asks for permits when the rate has been raised is not told what the server said before.
+// Whoever asks for permits when the rate has been raised is not told what the
+// server said before.
 func TestAnAnswerFromBeforeARaiseRefusesNobodyWhoCameLater(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		for name, elsewhere := range map[string]bool{"here": false, "elsewhere": true} {
@@ -724,8 +731,9 @@ func TestAnAnswerFromBeforeARaiseRefusesNobodyWhoCameLater(t *testing.T) {
 	})
 }
 
-// Others can store a rate of nothing, or of less. Whoever asks is refused at once, as by any rate that is too low, and so is
-// whoever waits: a rate of 0 is not one that is not known.
+// Others can store a rate of nothing, or of less. Whoever asks is refused at once,
+// as by any rate that is too low, and so is whoever waits: a rate of 0 is not one
+// that is not known.
 func TestARateOfNothingKeepsNobodyWaiting(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		for _, rate := range []string{"0", "0.5", "-3"} {
@@ -752,8 +760,9 @@ func TestARateOfNothingKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// A server that is slow first, and then silent, has permits that nobody wants any more. Those who come then do not wait for
-// them to be given back before they ask; and that is done when the server is there again.
+// A server that is slow first, and then silent, has permits that nobody wants any
+// more. Those who come then do not wait for them to be given back before they ask;
+// and that is done when the server is there again.
 func TestWhatIsGivenBackInAnOutageKeepsNobodyWaiting(t *testing.T) {
 	for _, outage := range []time.Duration{7 * time.Second, time.Minute} {
 		t.Run(outage.String(), func(t *testing.T) {

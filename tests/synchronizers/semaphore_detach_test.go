@@ -105,7 +105,8 @@ func TestADetachedPermitEndsForNobodyButWhoReleasesIt(t *testing.T) {
 	})
 }
 
-// Whoever passes on the id of a permit that nobody keeps, or that is over, has to learn it.
+// Whoever passes on the id of a permit that nobody keeps, or that is over, has to
+// learn it.
 func TestWhatCannotBeDetachedSaysWhy(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c, other := w.Client(redlatch.Config{}), w.Client(redlatch.Config{})

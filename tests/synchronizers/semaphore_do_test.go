@@ -94,7 +94,8 @@ func TestDoSaysThatItHasNotRun(t *testing.T) {
 	})
 }
 
-// The function's context has the values of AcquireStart's, and ends with the permit, whose loss is joined once.
+// The function's context has the values of AcquireStart's, and ends with the
+// permit, whose loss is joined once.
 func TestDoOfAPermitEndsWithIt(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		type key struct{}
@@ -151,7 +152,8 @@ func TestDoOfCountedPermitsEndsItsContext(t *testing.T) {
 	})
 }
 
-// A refusal to take permits back is no error of Do, for the work is done; but it is told.
+// A refusal to take permits back is no error of Do, for the work is done; but it
+// is told.
 func TestDoTellsOfPermitsThatDidNotComeBack(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		refused := &driver.RunError{Outcome: driver.Refused, Code: "NOPERM", Err: errors.New("NOPERM no permissions to run it")}

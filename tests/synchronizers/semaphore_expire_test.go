@@ -97,7 +97,8 @@ func TestExpireAndPersistAreAboutAllKeysOfAnObject(t *testing.T) {
 	}
 }
 
-// Callers that go on until the end meet the semaphore's last millisecond, in which its TTL is 0.
+// Callers that go on until the end meet the semaphore's last millisecond, in which
+// its TTL is 0.
 func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 	for name, use := range map[string]func(p *redlatch.Hold){
 		"kept": func(p *redlatch.Hold) { _, _ = p.Detach() },
@@ -150,7 +151,8 @@ func TestASemaphoreThatEndsInUseHasItsPermitsAfterwards(t *testing.T) {
 	}
 }
 
-// Of a semaphore that is gone nothing comes back: it would be one with so many permits, for ever.
+// Of a semaphore that is gone nothing comes back: it would be one with so many
+// permits, for ever.
 func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
 	for name, back := range map[string]func(s *semaphore.Expirable, p *redlatch.Hold){
 		"released": func(_ *semaphore.Expirable, p *redlatch.Hold) { _ = p.Release(bg) },
@@ -180,7 +182,8 @@ func TestWhatComesBackToASemaphoreThatIsGoneMakesNone(t *testing.T) {
 	}
 }
 
-// What was given of a semaphore that has ended does not come back to the one that AddPermits makes.
+// What was given of a semaphore that has ended does not come back to the one that
+// AddPermits makes.
 func TestPermitsThatAreAddedAnewAreAll(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		s := semaphore.NewExpirable(w.Client(redlatch.Config{}), "pool", 0, redlatch.Lease(time.Minute))

@@ -104,7 +104,8 @@ func TestALateRequestCountsNothing(t *testing.T) {
 	}
 }
 
-// The caller had left, and a refusal was told to nobody: neither as an error, nor as an event.
+// The caller had left, and a refusal was told to nobody: neither as an error, nor
+// as an event.
 func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
 	refused := &driver.RunError{Outcome: driver.Refused, Code: "NOPERM", Err: errors.New("NOPERM no permissions to run it")}
 	for _, leaves := range []string{"nobody", "after the request", "one of two", "a waiter that got them too late", "that waiter, beside a release"} {
@@ -163,9 +164,10 @@ func TestARefusedReleaseIsToldThoughItsCallerHasLeft(t *testing.T) {
 	}
 }
 
-// A reply was lost with its connection, and the server takes the client's new ones for those of nobody, or of one without rights:
-// the credentials were changed. Nobody knows then what became of the request. Its callers are told at once, and it is brought to
-// its end when that is possible.
+// A reply was lost with its connection, and the server takes the client's new ones
+// for those of nobody, or of one without rights: the credentials were changed.
+// Nobody knows then what became of the request. Its callers are told at once, and
+// it is brought to its end when that is possible.
 func TestWhatAClientThatIsShutOutHasSentIsBroughtToItsEnd(t *testing.T) {
 	for _, refusal := range []string{"WRONGPASS invalid username-password pair or user is disabled.", "NOAUTH Authentication required.", "NOPERM User default has no permissions to run the 'evalsha' command"} {
 		for _, x := range []struct {
@@ -370,8 +372,8 @@ func TestWhatWasGrantedToNobodyGoesBack(t *testing.T) {
 }
 
 // An outage does not double permits and loses none, however long it is, as long as
-// Redis remembers the last request. After that what is in doubt is not repeated, and
-// reported.
+// Redis remembers the last request. After that what is in doubt is not repeated,
+// and reported.
 func TestAnOutageNeitherDoublesPermitsNorLosesThem(t *testing.T) {
 	const acquire, release = "acquire", "release"
 	for _, what := range []string{acquire, release} {

@@ -14,8 +14,8 @@ import (
 )
 
 // The server refuses a script in the middle, when the user has no right to a
-// command, and keeps what it has done until then. No permit must be lost by that, nor
-// given to nobody.
+// command, and keeps what it has done until then. No permit must be lost by that,
+// nor given to nobody.
 func TestAPermitScriptThatIsRefusedHalfWayLosesNoPermit(t *testing.T) {
 	locktest.Long(t)
 	for _, kind := range testserver.Kinds() {

@@ -15,8 +15,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A caller that carries the set-up needs no loop, neither at the first start nor when the server has lost its
-// data under callers that wait; and what others have set up is left as it is.
+// A caller that carries the set-up needs no loop, neither at the first start nor
+// when the server has lost its data under callers that wait; and what others have
+// set up is left as it is.
 func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 	type carrier struct {
 		acquire func(ctx context.Context) error
@@ -107,7 +108,8 @@ func TestAFlushOrAFirstStartNeedsNoLoop(t *testing.T) {
 	}
 }
 
-// What stands there and cannot be used is not set up over and over: the caller is told.
+// What stands there and cannot be used is not set up over and over: the caller is
+// told.
 func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		w.Server.HSet(locktest.Pool, "type", "0")
@@ -140,8 +142,9 @@ func TestASetUpThatDoesNotHelpIsTriedOnce(t *testing.T) {
 	})
 }
 
-// A full server says that there are no permits, or no rate, and refuses to store any. Who comes while others have tried that
-// for long does not fail with them, but when it has itself waited for as long as any call does.
+// A full server says that there are no permits, or no rate, and refuses to store
+// any. Who comes while others have tried that for long does not fail with them,
+// but when it has itself waited for as long as any call does.
 func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
 	for script, acquires := range map[string]func(c *redlatch.Client) func() error{
 		"semaphore.set": func(c *redlatch.Client) func() error {
@@ -189,7 +192,8 @@ func TestASetUpThatFailsForOthersIsTriedForAllOfTheTimeOut(t *testing.T) {
 	}
 }
 
-// What the server has answered to others says nothing of a set-up that has come since.
+// What the server has answered to others says nothing of a set-up that has come
+// since.
 func TestNobodyIsToldThatWhatHeHasSetUpIsNot(t *testing.T) {
 	for name, kind := range map[string]struct {
 		acquire func(c *redlatch.Client) error
@@ -251,7 +255,8 @@ func TestNobodyIsToldThatWhatHeHasSetUpIsNot(t *testing.T) {
 	}
 }
 
-// Nobody waits for ever for a semaphore that nobody has set up, or that is gone: each caller is told, or it is set up for all.
+// Nobody waits for ever for a semaphore that nobody has set up, or that is gone:
+// each caller is told, or it is set up for all.
 func TestNobodyWaitsForASemaphoreThatIsNotThere(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		c := w.Client(redlatch.Config{})
@@ -318,7 +323,8 @@ func TestASetUpOfWhichTheReplyIsLostIsMadeOnce(t *testing.T) {
 	})
 }
 
-// A server that loses each set-up at once is not asked without a pause, and those who give up meanwhile leave nothing behind.
+// A server that loses each set-up at once is not asked without a pause, and those
+// who give up meanwhile leave nothing behind.
 func TestASetUpThatDoesNotLastIsNoLoopWithoutAPause(t *testing.T) {
 	for name, acquire := range map[string]func(c *redlatch.Client, ctx context.Context) error{
 		"counted": func(c *redlatch.Client, ctx context.Context) error {

@@ -107,7 +107,8 @@ func TestSeveralPermitsHaveALeaseAndAreDetachedOneByOne(t *testing.T) {
 	})
 }
 
-// What was dropped is given back, but for what was detached. A member keeps them all.
+// What was dropped is given back, but for what was detached. A member keeps them
+// all.
 func TestSeveralPermitsThatAreDroppedComeBack(t *testing.T) {
 	dropped := make(chan struct{}, 10)
 	w := locktest.InRealTime(t)

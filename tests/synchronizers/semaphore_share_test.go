@@ -244,7 +244,8 @@ func TestACrowdNearbyKeepsNobodyOut(t *testing.T) {
 	})
 }
 
-// A workforce is n goroutines of a process that pass its permits on to one another.
+// A workforce is n goroutines of a process that pass its permits on to one
+// another.
 func workforce(w *locktest.World, s *semaphore.Semaphore, n int) (busy *atomic.Int64, stop func()) {
 	busy = new(atomic.Int64)
 	var over atomic.Bool
@@ -267,8 +268,8 @@ func workforce(w *locktest.World, s *semaphore.Semaphore, n int) (busy *atomic.I
 	}
 }
 
-// Nor does one that keeps for long what a crowd has left it: the crowd goes on with
-// what it has, and owes others their turn as before.
+// Nor does one that keeps for long what a crowd has left it: the crowd goes on
+// with what it has, and owes others their turn as before.
 func TestAProcessThatKeepsItsPermitsKeepsNobodyElseOut(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		s := w.Semaphore(w.Client(redlatch.Config{}), 4)
@@ -286,8 +287,8 @@ func TestAProcessThatKeepsItsPermitsKeepsNobodyElseOut(t *testing.T) {
 	})
 }
 
-// A lower number of permits holds for those, too, that a process has and passes on,
-// also while somebody else waits for whom nothing is left.
+// A lower number of permits holds for those, too, that a process has and passes
+// on, also while somebody else waits for whom nothing is left.
 func TestFewerPermitsAreFewerAlsoWhereTheyArePassedOn(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		s := w.Semaphore(w.Client(redlatch.Config{}), 4)

@@ -28,8 +28,8 @@ func wantSemaphore(w *locktest.World, when, want string) {
 	}
 }
 
-// scMessages returns a function that returns what has been published about the semaphore
-// since it was called last.
+// scMessages returns a function that returns what has been published about the
+// semaphore since it was called last.
 func scMessages(w *locktest.World) func() []string {
 	return w.Messages(wire.Prefix(wire.SemaphoreChannel, locktest.SemaphoreName))
 }

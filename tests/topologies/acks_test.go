@@ -27,8 +27,8 @@ type servers struct {
 	primary, replica *testserver.Server
 }
 
-// onReplicated tells a story through each adapter on each kind of server, all at the
-// same time.
+// onReplicated tells a story through each adapter on each kind of server, all at
+// the same time.
 func onReplicated(t *testing.T, story func(s servers, open func() driver.Redis)) {
 	t.Helper()
 	locktest.Long(t)
@@ -87,8 +87,8 @@ func (s servers) gone(name string) {
 
 const ackTimeout = 100 * time.Millisecond
 
-// acquire acquires what the replicas that live acknowledge. A busy machine may leave them
-// too little time for it.
+// acquire acquires what the replicas that live acknowledge. A busy machine may
+// leave them too little time for it.
 func (s servers) acquire(l *redlatch.Lock, ctx context.Context) (h *redlatch.Hold) {
 	s.Helper()
 	within(s.T, l.Name()+" is acquired", func() bool {
@@ -311,7 +311,8 @@ func TestWaitingForReplicasIsForbidden(t *testing.T) {
 	})
 }
 
-// One acknowledgement of two does not help if the other replica takes over; two do.
+// One acknowledgement of two does not help if the other replica takes over; two
+// do.
 func TestOneAcknowledgementOfTwo(t *testing.T) {
 	onReplicated(t, func(s servers, _ func() driver.Redis) {
 		other := testserver.StartReplica(s.T, s.primary)

@@ -98,8 +98,9 @@ func TestLeastPrivilege(t *testing.T) {
 	})
 }
 
-// everywhere calls f for each site and each kind of server, side by side. It has to note the servers when
-// they have executed what it is about: then each command of the rule must have been among that.
+// everywhere calls f for each site and each kind of server, side by side. It has
+// to note the servers when they have executed what it is about: then each command
+// of the rule must have been among that.
 func everywhere(t *testing.T, rule acl.Rule, f func(t *testing.T, site site, kind testserver.Kind, note func([]*testserver.Server))) {
 	t.Helper()
 	locktest.Long(t)
@@ -153,9 +154,9 @@ func wantNothingRefused(t *testing.T, servers []*testserver.Server) {
 }
 
 // refusals returns what a server has refused. Drivers tell it their names with
-// CLIENT SETINFO, and clients of a cluster look for PUBSUB SHARDNUMSUB; what Redis 6.2
-// does not know of a command it refuses to whoever may not do all that the command
-// does.
+// CLIENT SETINFO, and clients of a cluster look for PUBSUB SHARDNUMSUB; what Redis
+// 6.2 does not know of a command it refuses to whoever may not do all that the
+// command does.
 func refusals(s *testserver.Server) []string {
 	var all []string
 	for _, entry := range s.MustDo("ACL", "LOG").([]any) {
@@ -264,8 +265,8 @@ func (p *pair) rest(d driver.Redis) {
 	p.must("SetRate", each.SetRate(p.ctx, ratelimit.Rate{Permits: 2, Interval: time.Minute}))
 }
 
-// beside checks that a name that does not begin with the prefix is refused, clearly
-// and at once.
+// beside checks that a name that does not begin with the prefix is refused,
+// clearly and at once.
 func beside(t *testing.T, d driver.Redis, servers []*testserver.Server) {
 	c := client(t, d, redlatch.Config{})
 	for what, f := range map[string]func() error{

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// TestABlackHole silences one primary of a cluster, and its replica, for longer than
-// a lease. Nobody who has something at another node notices.
+// TestABlackHole silences one primary of a cluster, and its replica, for longer
+// than a lease. Nobody who has something at another node notices.
 func TestABlackHole(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -74,8 +74,8 @@ func TestABlackHole(t *testing.T) {
 	}
 }
 
-// A border is where a client has something at the last slots of one node and at the
-// first slots of the next.
+// A border is where a client has something at the last slots of one node and at
+// the first slots of the next.
 type border struct {
 	*testing.T
 	adapter      string
@@ -84,8 +84,8 @@ type border struct {
 	well, silent []*held
 }
 
-// settle makes a client acquire something of each type in slots at both ends of the
-// node that will be silent, and beyond.
+// settle makes a client acquire something of each type in slots at both ends of
+// the node that will be silent, and beyond.
 func settle(t *testing.T, adapter string, c *redlatch.Client) *border {
 	t.Helper()
 	// More of the silent node than there are batches in flight at a time.

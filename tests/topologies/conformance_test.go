@@ -24,8 +24,8 @@ const (
 	end   = "<!-- end -->\n"
 )
 
-// TestEveryTypeWorksInEveryTopology prints what works where. The docs must say just
-// that.
+// TestEveryTypeWorksInEveryTopology prints what works where. The docs must say
+// just that.
 func TestEveryTypeWorksInEveryTopology(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()

@@ -42,9 +42,9 @@ func (o *oracle) note(s section) {
 	o.sections = append(o.sections, s)
 }
 
-// overlaps returns, of each section in which somebody else had the lock too, for how
-// long, from when the first of them came; and in how many of them a token told all
-// the others from the holder.
+// overlaps returns, of each section in which somebody else had the lock too, for
+// how long, from when the first of them came; and in how many of them a token told
+// all the others from the holder.
 func (o *oracle) overlaps() (lengths []time.Duration, told int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,8 +195,8 @@ func (r *run) stay() time.Duration {
 	return time.Duration(rand.IntN(20)) * time.Millisecond
 }
 
-// policies are asked of replicas, and what they are called in docs/guarantees.md. AckRequired
-// asks for as many as the primary has.
+// policies are asked of replicas, and what they are called in docs/guarantees.md.
+// AckRequired asks for as many as the primary has.
 var policies = []struct {
 	acks redlatch.Acks
 	name string

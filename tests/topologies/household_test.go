@@ -34,8 +34,8 @@ const (
 	soon = time.Minute
 )
 
-// semaphores are those whose permits are only counted, and how many b says that they have if nobody has set them up: b
-// knows that of the pool alone.
+// semaphores are those whose permits are only counted, and how many b says that
+// they have if nobody has set them up: b knows that of the pool alone.
 var semaphores = map[string]int{"semaphore": 0, "pool": 1}
 
 // A household is two clients, as of two processes, that live through something
@@ -360,8 +360,8 @@ func (h *household) breakUp() {
 	h.wantError("barrier", soon, barrier.ErrBroken)
 }
 
-// leave ends the household, and looks for what it leaves behind: keys that are only
-// about keys and end by themselves, but no other, and no subscription.
+// leave ends the household, and looks for what it leaves behind: keys that are
+// only about keys and end by themselves, but no other, and no subscription.
 func (h *household) leave() {
 	h.Helper()
 	for what := range semaphores {

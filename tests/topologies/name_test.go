@@ -34,8 +34,9 @@ var pairs = map[string]func(t *testing.T, k testserver.Kind) twins{
 	},
 }
 
-// A name leads to a primary, which becomes a replica and keeps its connections; then the name leads to the new primary.
-// Nothing is lost if that takes less than half a lease.
+// A name leads to a primary, which becomes a replica and keeps its connections;
+// then the name leads to the new primary. Nothing is lost if that takes less than
+// half a lease.
 func TestNothingIsLostWhenANameMoves(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()

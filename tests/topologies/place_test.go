@@ -86,7 +86,8 @@ func linked(s *testserver.Server) bool {
 	return err == nil && strings.Contains(fmt.Sprint(v), "master_link_status:up")
 }
 
-// errorsOf returns how often a server has refused to write because it is a replica.
+// errorsOf returns how often a server has refused to write because it is a
+// replica.
 func errorsOf(s *testserver.Server) (n int) {
 	text, _ := s.MustDo("INFO", "errorstats").(string)
 	_, rest, _ := strings.Cut(text, "errorstat_READONLY:count=")

@@ -45,9 +45,9 @@ func TestEveryTypeWorksWithEachKindOfPubSub(t *testing.T) {
 	}
 }
 
-// handOffsByMessage lets two clients pass a lock to and fro, until it has been quick
-// a few times, both ways. Without messages each time would take a poll, of at least
-// 1.6 s.
+// handOffsByMessage lets two clients pass a lock to and fro, until it has been
+// quick a few times, both ways. Without messages each time would take a poll, of
+// at least 1.6 s.
 func handOffsByMessage(t *testing.T, a, b *redlatch.Client, name string) {
 	t.Helper()
 	const poll, enough = 1500 * time.Millisecond, 8
@@ -124,8 +124,8 @@ func waits(servers *testserver.Cluster) (sum int) {
 	return sum
 }
 
-// Four clients want one lock, while its slot goes from node to node, and replicas are
-// to acknowledge who gets it: no acquisition fails.
+// Four clients want one lock, while its slot goes from node to node, and replicas
+// are to acknowledge who gets it: no acquisition fails.
 func TestASlotMovesInTheMiddleOfAContendedRun(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()

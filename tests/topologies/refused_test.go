@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// outOfMemory: what is held is kept, passed on in its process and let go, but Redis
-// gives away only what it gives in letting go.
+// outOfMemory: what is held is kept, passed on in its process and let go, but
+// Redis gives away only what it gives in letting go.
 func outOfMemory(s *scene) {
 	before := map[*held]time.Time{}
 	var passOn []func()
@@ -53,8 +53,8 @@ func outOfMemory(s *scene) {
 }
 
 // nestAndLineUp acquires locks twice over, and lets another goroutine of the same
-// process wait, with a lease of its own: it can only get the very lock that the first
-// one has. Groups are not passed on so.
+// process wait, with a lease of its own: it can only get the very lock that the
+// first one has. Groups are not passed on so.
 func (h *household) nestAndLineUp() (passOn func()) {
 	h.Helper()
 	waiting := make(chan struct{}, 10)
@@ -176,8 +176,8 @@ func noWrites(begin func(s *scene) (mend func()), code string) func(s *scene) {
 	}
 }
 
-// noWritesForLong: holders cannot be kept, and are told before others get what they
-// had: see household.alone.
+// noWritesForLong: holders cannot be kept, and are told before others get what
+// they had: see household.alone.
 func noWritesForLong(s *scene) {
 	mend := diskBroken(s)
 	s.each(func(h *household) { h.wantLost(shortLease+soon, redlatch.LostExpired, "lease") })
@@ -191,8 +191,8 @@ func noWritesForLong(s *scene) {
 	})
 }
 
-// locksEvicted: under pressure Redis drops the keys with the shortest time to live,
-// that is locks.
+// locksEvicted: under pressure Redis drops the keys with the shortest time to
+// live, that is locks.
 func locksEvicted(s *scene) {
 	s.each(func(h *household) { h.forgets.Store(true) })
 	used := 0
@@ -256,7 +256,8 @@ func (s *scene) awaitForgotten(except ...string) {
 	})
 }
 
-// releaseLease: nobody need ask about a hold that is not renewed, until it is released.
+// releaseLease: nobody need ask about a hold that is not renewed, until it is
+// released.
 func (h *household) releaseLease() {
 	h.Helper()
 	for _, x := range h.holds {

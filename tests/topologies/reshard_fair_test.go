@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Four wait for a fair lock whose slot is marked to move, and of which any part is at the new node. Each has the lock, and until
-// it has it, its place.
+// Four wait for a fair lock whose slot is marked to move, and of which any part is
+// at the new node. Each has the lock, and until it has it, its place.
 func TestNobodyLosesItsPlaceWhileASlotMoves(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -46,7 +46,8 @@ func TestNobodyLosesItsPlaceWhileASlotMoves(t *testing.T) {
 // fairParts is how many keys a fair lock has for which somebody waits.
 const fairParts = 4
 
-// queueMoves lets the n-th part of a fair lock move before, and after all others; 0 is none.
+// queueMoves lets the n-th part of a fair lock move before, and after all others;
+// 0 is none.
 func queueMoves(t *testing.T, c *testserver.Cluster, name string, n int, clients []*redlatch.Client) {
 	t.Helper()
 	const waiters = 4
@@ -113,7 +114,8 @@ func stored(s *testserver.Server, key string) []string {
 	return text(list)
 }
 
-// queueOf returns who stands in the queue of a fair lock whose slot moves, if a node says so to one that does not ask the other.
+// queueOf returns who stands in the queue of a fair lock whose slot moves, if a
+// node says so to one that does not ask the other.
 func queueOf(m *testserver.SlotMove, key string) ([]string, bool) {
 	for _, s := range []*testserver.Server{m.From, m.To} {
 		if reply, err := s.Do("LRANGE", key, "0", "-1"); err == nil {
@@ -131,9 +133,11 @@ func text(list []any) (all []string) {
 	return all
 }
 
-// Several wait for fair locks whose slot is marked to move for longer than a waiter may be silent. One lock is free all the while,
-// and of each of the others one key is at the new node, so that no request of a waiter is answered. In the end they have the locks
-// in the order in which they came. A cluster's acknowledgements are the default ones: no waiter is given a lock.
+// Several wait for fair locks whose slot is marked to move for longer than a
+// waiter may be silent. One lock is free all the while, and of each of the others
+// one key is at the new node, so that no request of a waiter is answered. In the
+// end they have the locks in the order in which they came. A cluster's
+// acknowledgements are the default ones: no waiter is given a lock.
 func TestNobodyLosesItsPlaceWhileASlotStaysMarked(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -188,8 +192,9 @@ func TestNobodyLosesItsPlaceWhileASlotStaysMarked(t *testing.T) {
 	}
 }
 
-// Many wait for fair locks, while slots move key by key, in any order: no acquisition fails, nobody has a lock beside another,
-// and in the end nothing is left of any.
+// Many wait for fair locks, while slots move key by key, in any order: no
+// acquisition fails, nobody has a lock beside another, and in the end nothing is
+// left of any.
 func TestFairLocksGoOnWhileASlotMoves(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()

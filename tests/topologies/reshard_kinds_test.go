@@ -21,12 +21,14 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A movable is what is not one lock, and has keys in a slot that moves. One client has it to itself, or has others wait for it.
+// A movable is what is not one lock, and has keys in a slot that moves. One client
+// has it to itself, or has others wait for it.
 type movable struct {
 	what  string
 	waits bool // it waits for as long as the slot is half moved, also beyond Config.OutageTimeout
-	// begin has a take it, or make it so that others wait. end does the opposite. want has b wait for it, and give it back: it
-	// succeeds once end was called, and not before.
+	// begin has a take it, or make it so that others wait. end does the opposite. want
+	// has b wait for it, and give it back: it succeeds once end was called, and not
+	// before.
 	begin func(p *pair) (end, want func(ctx context.Context) error)
 	// free says what is wrong in the end; "" if nothing is.
 	free func(p *pair) string
@@ -282,8 +284,9 @@ func leads(ctx context.Context, e *election.Candidate) (resign func(context.Cont
 	}
 }
 
-// Whatever part of something is at the new node of a slot that moves, nobody has it for whom it is not yet, who waits has it when
-// the slot has moved, and nothing is lost of it.
+// Whatever part of something is at the new node of a slot that moves, nobody has
+// it for whom it is not yet, who waits has it when the slot has moved, and nothing
+// is lost of it.
 func TestNothingIsLostOfAnObjectWhoseSlotMoves(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -303,7 +306,8 @@ func TestNothingIsLostOfAnObjectWhoseSlotMoves(t *testing.T) {
 	}
 }
 
-// moves lets the n-th part of each move before, and after all its others; 0 is none. It says whether there is another.
+// moves lets the n-th part of each move before, and after all its others; 0 is
+// none. It says whether there is another.
 func moves(t *testing.T, c *testserver.Cluster, tag string, n int, clients []*redlatch.Client) (more bool) {
 	t.Helper()
 	all := named(t, clients, tag)

@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// Two read. The lock is at the new node, and what keeps the readers alive is not. One of them leaves: nobody
-// writes while the other one reads.
+// Two read. The lock is at the new node, and what keeps the readers alive is not.
+// One of them leaves: nobody writes while the other one reads.
 func TestAReaderKeepsItsLockWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	c := testserver.StartCluster(t, testserver.Redis)
@@ -70,8 +70,9 @@ func TestAWriterLeavesNothingWhileASlotMoves(t *testing.T) {
 	}
 }
 
-// at returns a name at the first node, so that slots move from there to the second one, and never back: to know who is the
-// last to have a slot takes the nodes a second.
+// at returns a name at the first node, so that slots move from there to the second
+// one, and never back: to know who is the last to have a slot takes the nodes a
+// second.
 func at(c *testserver.Cluster, name string) string {
 	for i := 0; c.PrimaryOf(name) != c.Nodes[0]; i++ {
 		name = fmt.Sprint(name, i)
@@ -110,8 +111,9 @@ var kept = map[string]func(c *redlatch.Client, name string) *redlatch.Lock{
 	},
 }
 
-// Whatever part of a lock is at the new node of a slot that moves, nobody else has it, its holders keep it, and when they have
-// released it and the slot has moved, it is free.
+// Whatever part of a lock is at the new node of a slot that moves, nobody else has
+// it, its holders keep it, and when they have released it and the slot has moved,
+// it is free.
 func TestNoPartOfALockIsTakenForTheWholeWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testserver.EveryKind() {
@@ -134,7 +136,8 @@ func TestNoPartOfALockIsTakenForTheWholeWhileASlotMoves(t *testing.T) {
 	}
 }
 
-// movesInParts lets the n-th part of a lock move before, and after all others; 0 is none. It says whether there was one.
+// movesInParts lets the n-th part of a lock move before, and after all others; 0
+// is none. It says whether there was one.
 func movesInParts(t *testing.T, c *testserver.Cluster, name string, n int, clients []*redlatch.Client, lock func(c *redlatch.Client, name string) *redlatch.Lock) bool {
 	t.Helper()
 	a := acquired(t, lock(clients[0], name), redlatch.Lease(time.Minute))
@@ -198,7 +201,8 @@ func movesInParts(t *testing.T, c *testserver.Cluster, name string, n int, clien
 	return true
 }
 
-// Many read and write, while slots move key by key, in any order: no acquisition fails, and nobody reads while somebody writes.
+// Many read and write, while slots move key by key, in any order: no acquisition
+// fails, and nobody reads while somebody writes.
 func TestReadersAndWritersGoOnWhileASlotMoves(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -255,7 +259,8 @@ func TestReadersAndWritersGoOnWhileASlotMoves(t *testing.T) {
 	}
 }
 
-// moveOften lets a slot move four times, key by key, and waits each time until those go on who count in got.
+// moveOften lets a slot move four times, key by key, and waits each time until
+// those go on who count in got.
 func moveOften(t *testing.T, c *testserver.Cluster, tag string, got *atomic.Int64) {
 	t.Helper()
 	for range 4 {
@@ -272,12 +277,14 @@ func moveOften(t *testing.T, c *testserver.Cluster, tag string, got *atomic.Int6
 	}
 }
 
-// single are those of the kept locks of which a fresh one is had while its slot is half moved: it has one key.
+// single are those of the kept locks of which a fresh one is had while its slot is
+// half moved: it has one key.
 var single = []string{"Lock", "GroupLock", "read", "write"}
 
-// A slot is left half moved for three leases. Who writes keeps his lock, as does every other holder.
-// Who wants what needs several keys, or wants to read what others read at the old node, is told that the server is unavailable,
-// and all else that is fresh is had.
+// A slot is left half moved for three leases. Who writes keeps his lock, as does
+// every other holder. Who wants what needs several keys, or wants to read what
+// others read at the old node, is told that the server is unavailable, and all
+// else that is fresh is had.
 func TestASlotThatIsLeftHalfMoved(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()

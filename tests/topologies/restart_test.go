@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/semaphore"
 )
 
-// A server that has lost everything has given every lock away. The holders are told
-// because the connection broke: no clock would tell them for minutes.
+// A server that has lost everything has given every lock away. The holders are
+// told because the connection broke: no clock would tell them for minutes.
 func restartWithoutData(s *scene) {
 	s.each(func(h *household) { h.forgets.Store(true) })
 	s.server.Restart()
@@ -23,8 +23,8 @@ func restartWithoutData(s *scene) {
 }
 
 // wantForgotten checks what those learn who wait for something of which the server
-// knows nothing any more: a semaphore that nobody can set up is an error, and no longer waited for. One whose
-// number the waiter knows has its permits again.
+// knows nothing any more: a semaphore that nobody can set up is an error, and no
+// longer waited for. One whose number the waiter knows has its permits again.
 func (h *household) wantForgotten() {
 	h.Helper()
 	h.wantError("permit", soon, redlatch.ErrUninitialized)
@@ -101,8 +101,8 @@ func restartWithOlderData(s *scene) {
 	}
 }
 
-// slowToLoad makes a server take ten seconds to read its file, unless it is told not
-// to. It looks at connections for every 2 MB.
+// slowToLoad makes a server take ten seconds to read its file, unless it is told
+// not to. It looks at connections for every 2 MB.
 var slowToLoad = []string{"--key-load-delay", "50000", "--rdbcompression", "no"}
 
 const filler = `for i = 1, 200 do redis.call('SET', 'filler' .. i, string.rep('x', 2 ^ 19)) end`

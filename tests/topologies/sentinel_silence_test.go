@@ -14,8 +14,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
-// Every sentinel goes silent once, while a client library asks it who is the primary. A library that waits for it for ever follows no
-// failover. (go-redis asks a sentinel only when it connects.)
+// Every sentinel goes silent once, while a client library asks it who is the
+// primary. A library that waits for it for ever follows no failover. (go-redis
+// asks a sentinel only when it connects.)
 func TestASilentSentinelKeepsNobodyFromAFailover(t *testing.T) {
 	t.Parallel()
 	s := testserver.StartSentinels(t, testserver.Redis)

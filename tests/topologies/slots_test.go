@@ -16,8 +16,9 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A client for a single server has one endpoint in front of a cluster, which refuses requests about keys of several slots.
-// Nothing is lost, and all that is done with one request elsewhere is done.
+// A client for a single server has one endpoint in front of a cluster, which
+// refuses requests about keys of several slots. Nothing is lost, and all that is
+// done with one request elsewhere is done.
 func TestOneEndpointInFrontOfShardsLosesNothing(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -96,7 +97,8 @@ func TestOneEndpointInFrontOfShardsLosesNothing(t *testing.T) {
 	}
 }
 
-// A client for a single server that is at one node of a cluster does not wait for what will never come.
+// A client for a single server that is at one node of a cluster does not wait for
+// what will never come.
 func TestOneNodeOfAClusterIsNoServerForTheOthers(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()

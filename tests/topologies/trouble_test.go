@@ -65,8 +65,8 @@ func (x *trouble) tell(t *testing.T, kind testserver.Kind) {
 }
 
 // refused checks that a new call fails with that code, when the server has been of
-// no use for Config.OutageTimeout and not before, and may be made again. Within half
-// a second a busy machine may have heard nothing: then there is more time.
+// no use for Config.OutageTimeout and not before, and may be made again. Within
+// half a second a busy machine may have heard nothing: then there is more time.
 func (h *household) refused(code string) {
 	h.Helper()
 	var re *driver.RunError

@@ -179,8 +179,8 @@ func (p *pair) refusesReentry(l *redlatch.Lock) {
 
 // order: waiters of both clients get a fair lock in the order in which they came,
 // but for one who gives up in the middle of the queue. The lock is one of its own:
-// a waiter that gave up before may still be leaving the queue of another, and would
-// be counted.
+// a waiter that gave up before may still be leaving the queue of another, and
+// would be counted.
 func (p *pair) order() {
 	const n, quitter = 6, 2
 	name := p.name + ":order"

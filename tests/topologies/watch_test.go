@@ -24,7 +24,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/drivers"
 )
 
-// A fleet is two clients with one of everything that can be looked at, held and waited for.
+// A fleet is two clients with one of everything that can be looked at, held and
+// waited for.
 type fleet struct {
 	*testing.T
 	ctx     context.Context
@@ -107,7 +108,8 @@ func (s *fleet) over() {
 	}
 }
 
-// written returns all keys of a database. What is stored of a fleet keeps its keys: the holds are renewed, and the waiters stay.
+// written returns all keys of a database. What is stored of a fleet keeps its
+// keys: the holds are renewed, and the waiters stay.
 func written(servers []*testserver.Server, db int) (keys []string) {
 	for _, s := range servers {
 		if role(s) != "master" {
@@ -124,8 +126,9 @@ func written(servers []*testserver.Server, db int) (keys []string) {
 	return keys
 }
 
-// A user who has the rule for watching, and nothing else, sees all there is, writes nothing, and is refused nothing; what it
-// must not do fails clearly, and ends no hold. There is no command in the rule that writes, or that nobody sends.
+// A user who has the rule for watching, and nothing else, sees all there is,
+// writes nothing, and is refused nothing; what it must not do fails clearly, and
+// ends no hold. There is no command in the rule that writes, or that nobody sends.
 func TestWatchingNeedsNoRightToWrite(t *testing.T) {
 	everywhere(t, acl.Rule{Watch: true}, func(t *testing.T, site site, kind testserver.Kind, note func([]*testserver.Server)) {
 		p, servers, sentinels := site.start(t, kind)
@@ -151,7 +154,8 @@ func TestWatchingNeedsNoRightToWrite(t *testing.T) {
 	})
 }
 
-// wantReadOnly asks a server whether a command of the rule for watching writes keys.
+// wantReadOnly asks a server whether a command of the rule for watching writes
+// keys.
 func wantReadOnly(t *testing.T, s *testserver.Server) {
 	t.Helper()
 	writes := map[string]bool{}

@@ -17,7 +17,8 @@ import (
 	"github.com/redlatch/redlatch/tests/internal/locktest"
 )
 
-// A costRow is a row of the table in docs/security.md of what a missing right costs.
+// A costRow is a row of the table in docs/security.md of what a missing right
+// costs.
 type costRow struct{ right, locks string }
 
 // costs reads the table that begins so.
@@ -44,8 +45,9 @@ func costs(t *testing.T, without string) (rows []costRow) {
 	return rows
 }
 
-// What a managed server or a proxy takes away costs what docs/security.md says, whether the user may not use a command, or
-// the server does not know it; and what still works works at once, or after a poll.
+// What a managed server or a proxy takes away costs what docs/security.md says,
+// whether the user may not use a command, or the server does not know it; and what
+// still works works at once, or after a poll.
 func TestWithoutARight(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -126,7 +128,8 @@ func without(t *testing.T, row costRow, adapter drivers.Adapter, p drivers.Place
 	}
 }
 
-// The same in a cluster: one for all rights, which are taken away one after the other.
+// The same in a cluster: one for all rights, which are taken away one after the
+// other.
 func TestWithoutARightInACluster(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -161,7 +164,8 @@ func TestWithoutARightInACluster(t *testing.T) {
 	}
 }
 
-// withoutAsking wants a lock in a slot that moves, at a moment when all of it is at the new place.
+// withoutAsking wants a lock in a slot that moves, at a moment when all of it is
+// at the new place.
 func withoutAsking(t *testing.T, c *testserver.Cluster, client *redlatch.Client, name string) {
 	t.Helper()
 	name = "moves" + name

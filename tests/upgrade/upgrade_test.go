@@ -1,4 +1,5 @@
-// Package upgrade rolls a fleet from the last release to this tree and back, on one server.
+// Package upgrade rolls a fleet from the last release to this tree and back, on
+// one server.
 package upgrade
 
 import (
@@ -31,8 +32,8 @@ const (
 	limit = 2 * time.Minute // for a process until each of its workers has had a turn, and again until it has ended
 )
 
-// Both fleets share everything while one replaces the other: nobody is inside with somebody else, and nobody waits for
-// ever.
+// Both fleets share everything while one replaces the other: nobody is inside with
+// somebody else, and nobody waits for ever.
 func TestFleetsOfTwoReleasesShareEverything(t *testing.T) {
 	dir := t.TempDir()
 	from := before(t)
@@ -42,7 +43,8 @@ func TestFleetsOfTwoReleasesShareEverything(t *testing.T) {
 	}
 }
 
-// A fleet whose scripts let in whoever asks is noticed, or the test above could not fail.
+// A fleet whose scripts let in whoever asks is noticed, or the test above could
+// not fail.
 func TestAFleetThatExcludesNobodyIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	broken := was(t, before(t), filepath.Join(dir, "tree"), func(tree string) {
@@ -66,8 +68,9 @@ func TestAFleetThatExcludesNobodyIsNoticed(t *testing.T) {
 	}
 }
 
-// before is the commit of UPGRADE_FROM, or else the last release before the commit that is checked out. As long as there is none,
-// it is a commit of some weeks ago: with itself a tree always gets along.
+// before is the commit of UPGRADE_FROM, or else the last release before the commit
+// that is checked out. As long as there is none, it is a commit of some weeks ago:
+// with itself a tree always gets along.
 func before(t *testing.T) string {
 	t.Helper()
 	if from := os.Getenv("UPGRADE_FROM"); from != "" {
@@ -85,8 +88,9 @@ func before(t *testing.T) string {
 	return commit
 }
 
-// was builds the peer of this tree with the library of another commit, which change may change. If the API was another one there, it
-// builds the peer that the commit has itself.
+// was builds the peer of this tree with the library of another commit, which
+// change may change. If the API was another one there, it builds the peer that the
+// commit has itself.
 func was(t *testing.T, commit, tree string, change func(tree string)) (program string) {
 	t.Helper()
 	if err := os.Mkdir(tree, 0o700); err != nil {
@@ -137,7 +141,8 @@ func in(t *testing.T, dir string) folder.Folder {
 	return folder.At(t, dir, "GOWORK=off")
 }
 
-// roll replaces one process after the other, to and fro. A process begins before another one ends, as in a roll-out.
+// roll replaces one process after the other, to and fro. A process begins before
+// another one ends, as in a roll-out.
 func roll(t *testing.T, older, newer string) (err error) {
 	t.Helper()
 	s := testserver.Start(t, testserver.Redis, testserver.Open...)
@@ -196,7 +201,8 @@ func begin(program, addr string) (*member, error) {
 	return m, m.cmd.Start()
 }
 
-// hurry ends the process after limit, and has it print first where its goroutines are. What it returns calls that off.
+// hurry ends the process after limit, and has it print first where its goroutines
+// are. What it returns calls that off.
 func (m *member) hurry() (stop func() bool) {
 	return time.AfterFunc(limit, func() {
 		m.late.Store(true)
@@ -204,7 +210,8 @@ func (m *member) hurry() (stop func() bool) {
 	}).Stop
 }
 
-// ready waits until each worker of the process has had a turn. If it fails, the process has ended.
+// ready waits until each worker of the process has had a turn. If it fails, the
+// process has ended.
 func (m *member) ready() error {
 	defer m.hurry()()
 	if line, _ := m.output.ReadString('\n'); line == "ready\n" {

@@ -1,3 +1,3 @@
-// Package valkeygo tests the adapter for valkey-go, whose own module requires nothing for
-// its tests.
+// Package valkeygo tests the adapter for valkey-go, whose own module requires
+// nothing for its tests.
 package valkeygo

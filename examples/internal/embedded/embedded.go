@@ -1,5 +1,6 @@
-// Package embedded is the Redis of the examples: the one of the environment variable REDIS_ADDR, or one inside the program,
-// so that each of them runs on a machine that has nothing but Go.
+// Package embedded is the Redis of the examples: the one of the environment
+// variable REDIS_ADDR, or one inside the program, so that each of them runs on a
+// machine that has nothing but Go.
 package embedded
 
 import (
@@ -12,8 +13,9 @@ import (
 	"github.com/redlatch/redlatch/redlatchgoredis"
 )
 
-// Clients returns so many clients of the server, each as a process of a service has one, and what closes them. In a service
-// of yours the call of Open is all that you write.
+// Clients returns so many clients of the server, each as a process of a service
+// has one, and what closes them. In a service of yours the call of Open is all
+// that you write.
 func Clients(n int) (clients []*redlatch.Client, stop func(), err error) {
 	server := func() {}
 	stop = func() {

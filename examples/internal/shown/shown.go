@@ -10,8 +10,8 @@ import (
 
 var number = regexp.MustCompile(`\d+`)
 
-// Check fails t if the README beside the program does not show what it has printed. Its numbers, which differ from run to
-// run, may be others.
+// Check fails t if the README beside the program does not show what it has
+// printed. Its numbers, which differ from run to run, may be others.
 func Check(t *testing.T, printed string) {
 	t.Helper()
 	readme, err := os.ReadFile("README.md")

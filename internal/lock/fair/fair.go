@@ -1,9 +1,10 @@
-// Package fair gets a lock for callers that stand in a queue in Redis, each with an
-// owner id of its own.
+// Package fair gets a lock for callers that stand in a queue in Redis, each with
+// an owner id of its own.
 //
-// They have no gate in common but the local queue, at which they ask for their places
-// one after the other. What a caller waits for, and how it gives up, is as in package
-// wait; what it holds, as in package term. Begin to read with Queuers.Acquire.
+// They have no gate in common but the local queue, at which they ask for their
+// places one after the other. What a caller waits for, and how it gives up, is as
+// in package wait; what it holds, as in package term. Begin to read with
+// Queuers.Acquire.
 package fair
 
 import (
@@ -45,7 +46,8 @@ const (
 // and takes any number of owners.
 func ReleaseArgs(l *term.Lock, args []string) []string { return append(Forcing(l), args[0]) }
 
-// Forcing returns what stands before the owners in every script that gives the lock to one of those who wait.
+// Forcing returns what stands before the owners in every script that gives the
+// lock to one of those who wait.
 func Forcing(l *term.Lock) []string { return []string{l.Channel, wire.Millis(l.Env.Allowance)} }
 
 // Acquire gets a fair lock for a caller that does not have it already.
@@ -86,9 +88,9 @@ type answer struct {
 	fresh bool          // the caller was put into the queue just now
 }
 
-// standInQueue gets a fair lock for a caller that does not have it already. However it
-// ends without a hold, the queue is left, or will be as soon as it is known what
-// became of a request in flight.
+// standInQueue gets a fair lock for a caller that does not have it already.
+// However it ends without a hold, the queue is left, or will be as soon as it is
+// known what became of a request in flight.
 func (c *Queuers) standInQueue(ctx context.Context, l *term.Lock, want *term.Params, p *wait.Waiter) (*term.Hold, error) {
 	through, err := c.EnterLocal(ctx, p, l, want)
 	if err != nil {
@@ -142,9 +144,9 @@ func (q *queuer) arrive() {
 	q.e, q.t, q.queued, q.again = e, q.c.Occupy(&e.Entry, q.l, q.want), false, false
 }
 
-// newNonce returns a number that nobody can guess, that a score holds exactly, with a half
-// on top, and that is later than any time. Only a client that may read the lock's keys can
-// know it.
+// newNonce returns a number that nobody can guess, that a score holds exactly,
+// with a half on top, and that is later than any time. Only a client that may read
+// the lock's keys can know it.
 func newNonce() string {
 	var b [8]byte
 	_, _ = crand.Read(b[:]) // never fails
@@ -180,8 +182,9 @@ func (q *queuer) ask(ctx context.Context, first func()) (*answer, error) {
 	return a, nil
 }
 
-// stay has the caller's client heard, for its place in the queue, while no request for the lock is run: while a slot moves, the
-// server refuses each that has keys at two nodes, or one that is not there.
+// stay has the caller's client heard, for its place in the queue, while no request
+// for the lock is run: while a slot moves, the server refuses each that has keys
+// at two nodes, or one that is not there.
 func (q *queuer) stay(ctx context.Context, req *request.Call) {
 	last := q.asked
 	if q.heard.After(last) {
@@ -199,10 +202,10 @@ func (q *queuer) stay(ctx context.Context, req *request.Call) {
 }
 
 // given says whether the caller has been told that it has the lock, and can rely
-// on that. A waiter that was put into the queue once is given the lock once: after the last
-// answer, which said that it was still waiting, and for as long as a waiter may be
-// silent after that request. To a waiter that was put there again, the message may be an
-// old one, and only says that it is time to ask.
+// on that. A waiter that was put into the queue once is given the lock once: after
+// the last answer, which said that it was still waiting, and for as long as a
+// waiter may be silent after that request. To a waiter that was put there again,
+// the message may be an old one, and only says that it is time to ask.
 func (q *queuer) given() bool {
 	if !q.e.given.Swap(false) || q.again {
 		return false
@@ -256,9 +259,11 @@ func (q *queuer) note(a *answer) {
 	}
 }
 
-// reapPlace takes an id out of the queue in which it was found if it is of this client and nobody here waits by it: a request that
-// came late has put it there, or a failover brought it back. Unlike a hold, a place has no end while its client lives: all behind it
-// would wait for ever. A hold that was detached has no place in a queue. But one that was detached since the server was asked may have
+// reapPlace takes an id out of the queue in which it was found if it is of this
+// client and nobody here waits by it: a request that came late has put it there,
+// or a failover brought it back. Unlike a hold, a place has no end while its
+// client lives: all behind it would wait for ever. A hold that was detached has no
+// place in a queue. But one that was detached since the server was asked may have
 // had one then: the next answer will tell.
 func (q *queuer) reapPlace(id string) {
 	if q.c.Made(id) && !q.c.Known(q.l.Key, id) && !q.c.Lapsed(id) && !q.c.DetachedSince(q.asked) {

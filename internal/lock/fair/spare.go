@@ -14,10 +14,10 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// A caller that waits for a fair lock stands in a queue in Redis, not at a gate of this
-// process: each has an entry of its own, with the channel on which it is called.
-// They share a local queue only, at which one at a time asks for a place, so that
-// they stand in the queue in the order in which they came.
+// A caller that waits for a fair lock stands in a queue in Redis, not at a gate of
+// this process: each has an entry of its own, with the channel on which it is
+// called. They share a local queue only, at which one at a time asks for a place,
+// so that they stand in the queue in the order in which they came.
 
 // Queuers are what a client knows of its callers of fair locks.
 type Queuers struct {
@@ -30,18 +30,19 @@ type Queuers struct {
 	closed bool
 }
 
-// New returns the queuers of a client with these entries, and has them leave queues
-// and end spares for it (Env.Quit, Table.AtClose).
+// New returns the queuers of a client with these entries, and has them leave
+// queues and end spares for it (Env.Quit, Table.AtClose).
 func New(ls *wait.Table) *Queuers {
 	c := &Queuers{Table: ls, leavers: queue.NewGather[leaver](mostQuit, ls.Server.Go)}
 	ls.Quit, ls.AtClose = c.leaveQueue, c.closeSpares
 	return c
 }
 
-// A spare is an entry that nobody has yet, and that listens to its channel already. A
-// caller that lines up with it asks once. Any other has to ask again when the server
-// confirms its subscription: before that, the lock may have been given to it unheard. So
-// a caller that had to wait leaves a spare for the next one.
+// A spare is an entry that nobody has yet, and that listens to its channel
+// already. A caller that lines up with it asks once. Any other has to ask again
+// when the server confirms its subscription: before that, the lock may have been
+// given to it unheard. So a caller that had to wait leaves a spare for the next
+// one.
 const (
 	mostSpares = 16 // for a lock
 	spareTime  = time.Second
@@ -55,7 +56,8 @@ type ownEntry struct {
 	given atomic.Bool // and that it has come
 }
 
-// newOwn returns the entry of a waiter that is yet to come, with the owner id that it will have.
+// newOwn returns the entry of a waiter that is yet to come, with the owner id that
+// it will have.
 func (c *Queuers) newOwn(l *term.Lock) *ownEntry {
 	e := &ownEntry{nonce: newNonce()}
 	e.Init(c.Table, l, c.NewID())
@@ -84,8 +86,8 @@ func (c *Queuers) spare(l *term.Lock) {
 	})
 }
 
-// addSpare adds a spare for a lock and has hear start its subscription, and says whether it did: not if there are
-// enough, or the client is closed.
+// addSpare adds a spare for a lock and has hear start its subscription, and says
+// whether it did: not if there are enough, or the client is closed.
 func (c *Queuers) addSpare(name string, e *ownEntry, hear func()) bool {
 	c.mu.Lock()
 	all := c.spares[name]
@@ -110,8 +112,8 @@ func (c *Queuers) addSpare(name string, e *ownEntry, hear func()) bool {
 	return !closed
 }
 
-// takeSpare takes the oldest spare for a lock that the server has confirmed, or the one
-// that is asked for, if it is there.
+// takeSpare takes the oldest spare for a lock that the server has confirmed, or
+// the one that is asked for, if it is there.
 func (c *Queuers) takeSpare(name string, e *ownEntry) *ownEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,15 +142,15 @@ func (c *Queuers) closeSpares() {
 	}
 }
 
-// A leaver is an owner id that leaves a fair lock's queue, or gives back the lock that
-// nobody wants any more.
+// A leaver is an owner id that leaves a fair lock's queue, or gives back the lock
+// that nobody wants any more.
 type leaver struct {
 	id string
 	t  *term.Term // whose id it is, unless it is an orphan
 }
 
-// mostQuit is how many ids one request releases. It goes through the queue once for
-// them all, and keeps the server from everybody else for 25 ms if 10,000 wait.
+// mostQuit is how many ids one request releases. It goes through the queue once
+// for them all, and keeps the server from everybody else for 25 ms if 10,000 wait.
 const mostQuit = 1000
 
 // leaveQueue is Env.Quit of a client.

@@ -2,8 +2,8 @@ package fair
 
 import "testing"
 
-// The client is closed while a spare is made: the subscription that had not begun when all spares were ended stayed
-// for as long as the driver.
+// The client is closed while a spare is made: the subscription that had not begun
+// when all spares were ended stayed for as long as the driver.
 func TestNoSpareListensAfterClose(t *testing.T) {
 	for _, closing := range []string{"before", "meanwhile"} {
 		var c Queuers

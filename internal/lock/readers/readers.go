@@ -1,8 +1,9 @@
 // Package readers gets a lock for callers that may have it together.
 //
-// Those of one process share a term. A caller that may join it does; the others stand
-// in line, and one worker waits for them all as one caller of package wait. The package
-// does not know what a reader holds: package term does. Begin to read with Acquire.
+// Those of one process share a term. A caller that may join it does; the others
+// stand in line, and one worker waits for them all as one caller of package wait.
+// The package does not know what a reader holds: package term does. Begin to read
+// with Acquire.
 package readers
 
 import (
@@ -18,10 +19,10 @@ import (
 	"github.com/redlatch/redlatch/internal/waitq"
 )
 
-// Readers of one process share one owner in Redis, a shared term. Whoever
-// comes while it admits readers joins it without a round trip; a reader that cannot join
-// stands in line, for which one worker waits like one caller. When it gets the lock all
-// of them enter at once.
+// Readers of one process share one owner in Redis, a shared term. Whoever comes
+// while it admits readers joins it without a round trip; a reader that cannot join
+// stands in line, for which one worker waits like one caller. When it gets the
+// lock all of them enter at once.
 //
 // A shared term admits everybody for a quantum, as long as it likes while
 // nobody waits to write, and nobody new after that: it drains. Those of this
@@ -85,7 +86,8 @@ func Acquire(ctx context.Context, c *wait.Table, l *term.Lock, want term.Params)
 	}
 }
 
-// joinOrLineUp returns a term in which the caller has a place now, or else the caller's place in line.
+// joinOrLineUp returns a term in which the caller has a place now, or else the
+// caller's place in line.
 func joinOrLineUp(ctx context.Context, c *wait.Table, l *term.Lock, e *wait.Entry, p *wait.Waiter, want *term.Params) (*term.Term, *reader) {
 	e.Lock()
 	defer e.Unlock()
@@ -135,7 +137,8 @@ func (rq *readQueue) work() {
 	}
 }
 
-// refused notes that the lock is not free, and tells those that only try. It says whether anybody waits.
+// refused notes that the lock is not free, and tells those that only try. It says
+// whether anybody waits.
 func (rq *readQueue) refused(why error) (waits bool) {
 	rq.Lock()
 	defer rq.Unlock()
@@ -151,8 +154,8 @@ func (rq *readQueue) refused(why error) (waits bool) {
 	return rq.Line.Len() > 0
 }
 
-// tell tells those in line how it went with a lock that was wanted with that lease. h is the hold that was got for them; it
-// ends here.
+// tell tells those in line how it went with a lock that was wanted with that
+// lease. h is the hold that was got for them; it ends here.
 func (rq *readQueue) tell(ctx context.Context, h *term.Hold, err error, lease time.Duration) {
 	rq.entry.Lock() // or somebody would line up that could join
 	rq.Lock()
@@ -179,7 +182,8 @@ func (rq *readQueue) tell(ctx context.Context, h *term.Hold, err error, lease ti
 	after()
 }
 
-// Saw implements wait.Extra. What was seen before a reader came does not count for it.
+// Saw implements wait.Extra. What was seen before a reader came does not count for
+// it.
 func (rq *readQueue) Saw(asked, free time.Time) {
 	rq.Lock()
 	defer rq.Unlock()

@@ -12,8 +12,9 @@ import (
 
 // What a term tells of its holds.
 
-// Claims adds the live holds to a list; listens says that their client still listens to releases. It returns the gates at
-// which callers wait to nest in one of the holds; and fresh, if the term has yet to be taken.
+// Claims adds the live holds to a list; listens says that their client still
+// listens to releases. It returns the gates at which callers wait to nest in one
+// of the holds; and fresh, if the term has yet to be taken.
 func (t *nest) Claims(list *claim.List, listens bool) (nests []*gate.Gate[*Term], fresh bool) {
 	now, end := time.Now(), t.Lease.End()
 	t.mu.Lock()
@@ -31,8 +32,9 @@ func (t *nest) Claims(list *claim.List, listens bool) (nests []*gate.Gate[*Term]
 	return nests, t.state == termNew
 }
 
-// Claim returns the claims of the live holds as one, if there are any: as long as the oldest, renewed if one of them is, and
-// with the note of the newest that has one.
+// Claim returns the claims of the live holds as one, if there are any: as long as
+// the oldest, renewed if one of them is, and with the note of the newest that has
+// one.
 func (t *nest) Claim() (all claim.Claim, held bool) {
 	now, end := time.Now(), t.Lease.End()
 	t.mu.Lock()

@@ -15,8 +15,9 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A hold can be left to whoever has its id. Then its term is over in this process: nobody renews it or nests in it, the
-// gate is left, and whoever of this process wants the lock finds it with somebody else. The hold itself is over when its
+// A hold can be left to whoever has its id. Then its term is over in this process:
+// nobody renews it or nests in it, the gate is left, and whoever of this process
+// wants the lock finds it with somebody else. The hold itself is over when its
 // user releases it, and not before.
 
 var (
@@ -64,7 +65,8 @@ func (h *Hold) Detach() error {
 	return nil
 }
 
-// Unenterable says why nothing can nest in the hold: it is over, or detached; nil if something can.
+// Unenterable says why nothing can nest in the hold: it is over, or detached; nil
+// if something can.
 func (h *Hold) Unenterable() error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
@@ -74,8 +76,8 @@ func (h *Hold) Unenterable() error {
 	return h.life.Why
 }
 
-// releaseApart releases the lock of a detached hold, which its user has ended. What a late request may make of its id is
-// released again, as of any other term.
+// releaseApart releases the lock of a detached hold, which its user has ended.
+// What a late request may make of its id is released again, as of any other term.
 func (t *nest) releaseApart(ctx context.Context) error {
 	if t.Env.Server.Left() {
 		return request.ErrClosed
@@ -127,9 +129,11 @@ func (l *Lock) NotHeldBy(owner string) error {
 	return fmt.Errorf("%w: lock %q is not of the owner %s; its lease has run out, or it was released", holdctx.ErrNotHeld, l.Name(), wire.Text(owner))
 }
 
-// detached are the ids that may stand in Redis although no term of this client has them: nobody here knows for how long
-// others extend them. They would be as many as a client has ever detached. So what is kept of them is the number of the
-// latest, and older ids that nobody has are taken for detached ones: they are left to their TTL.
+// detached are the ids that may stand in Redis although no term of this client has
+// them: nobody here knows for how long others extend them. They would be as many
+// as a client has ever detached. So what is kept of them is the number of the
+// latest, and older ids that nobody has are taken for detached ones: they are left
+// to their TTL.
 type detached struct {
 	mu     sync.Mutex // guards what follows
 	latest uint64
@@ -142,7 +146,8 @@ func (d *detached) add(id string) {
 	d.latest, d.last = max(d.latest, numberOf(id)), time.Now()
 }
 
-// may says whether an id of this client, which no term of it has, may be that of a detached hold.
+// may says whether an id of this client, which no term of it has, may be that of a
+// detached hold.
 func (d *detached) may(id string) bool {
 	n := numberOf(id)
 	d.mu.Lock()
@@ -157,7 +162,8 @@ func (d *detached) since(then time.Time) bool {
 	return !d.last.IsZero() && !d.last.Before(then)
 }
 
-// numberOf returns the number in an owner id of this client, which is at least 1; 0 if it is none, as that of a writer.
+// numberOf returns the number in an owner id of this client, which is at least 1;
+// 0 if it is none, as that of a writer.
 func numberOf(id string) uint64 {
 	n, _ := strconv.ParseUint(id[len(wireClient(id))+1:], 10, 64)
 	return n

@@ -27,8 +27,9 @@ type Env struct {
 	detached detached
 	renewals map[*script.Script]*renew.Kind // how leases are renewed with a script
 
-	// Quit releases the id of a lock whose kind gathers, together with others. t is its term, which has a share of its home
-	// for that; nil: it is an orphan's. Package fair sets it.
+	// Quit releases the id of a lock whose kind gathers, together with others. t is
+	// its term, which has a share of its home for that; nil: it is an orphan's.
+	// Package fair sets it.
 	Quit func(l *Lock, id string, t *Term)
 }
 
@@ -46,20 +47,24 @@ func NewEnv(o Options, kinds []*Kind) *Env {
 // Made says whether an owner id is of this client.
 func (c *Env) Made(owner string) bool { return wireClient(owner) == c.ID }
 
-// Lapsed says whether an owner id was lost by its window, and may still stand in Redis.
+// Lapsed says whether an owner id was lost by its window, and may still stand in
+// Redis.
 func (c *Env) Lapsed(owner string) bool { return c.lapsed.has(owner) }
 
-// Released says whether an owner id may stand in Redis although its hold was released.
+// Released says whether an owner id may stand in Redis although its hold was
+// released.
 func (c *Env) Released(owner string) bool { return c.lapsed.released(owner) }
 
-// MayBeDetached says whether an owner id of this client, which no term of it has, may be that of a detached hold.
+// MayBeDetached says whether an owner id of this client, which no term of it has,
+// may be that of a detached hold.
 func (c *Env) MayBeDetached(owner string) bool { return c.detached.may(owner) }
 
 // DetachedSince says whether a hold was detached since then.
 func (c *Env) DetachedSince(then time.Time) bool { return c.detached.since(then) }
 
-// callers are those of a client that may still leave something to be settled: a lock that they get too late, or
-// a place in a queue, at which others would wait for them.
+// callers are those of a client that may still leave something to be settled: a
+// lock that they get too late, or a place in a queue, at which others would wait
+// for them.
 type callers struct {
 	mu      sync.Mutex // guards what follows
 	waiting queue.Pending
@@ -83,7 +88,8 @@ func (c *callers) Part() {
 	c.waiting.Add(-1)
 }
 
-// AwaitCallers waits until all callers have returned, at most for d. There are no new ones.
+// AwaitCallers waits until all callers have returned, at most for d. There are no
+// new ones.
 func (c *callers) AwaitCallers(d time.Duration) {
 	c.mu.Lock()
 	c.closed = true

@@ -46,7 +46,8 @@ func (o overlap) with(h *Hold) bool {
 	return o.l.values().overlaps(other.values())
 }
 
-// Excludes says whether nobody can have both locks of one name: they are not of values of a group, or have one in common.
+// Excludes says whether nobody can have both locks of one name: they are not of
+// values of a group, or have one in common.
 func (l *Lock) Excludes(other *Lock) bool {
 	return !l.Kind.Part || !other.Kind.Part || l.values().overlaps(other.values())
 }

@@ -81,8 +81,8 @@ func (t *nest) addLocked(ctx context.Context, h *Hold, want *Params, now time.Ti
 	}
 }
 
-// removeLocked ends h with err, and its context; with nil h only leaves t. It does so under the lock, which is safe because
-// that runs no code of users.
+// removeLocked ends h with err, and its context; with nil h only leaves t. It does
+// so under the lock, which is safe because that runs no code of users.
 func (t *nest) removeLocked(h *Hold, err error) {
 	if h.prev == nil {
 		t.holds = h.next
@@ -168,8 +168,8 @@ func (h *Hold) lock(now time.Time) {
 	t.mu.Lock()
 }
 
-// Value implements holdctx.Held: it answers which hold of a lock a context descends
-// from, and looks after the lock if it is in doubt.
+// Value implements holdctx.Held: it answers which hold of a lock a context
+// descends from, and looks after the lock if it is in doubt.
 func (h *Hold) Value(key any) any {
 	asked := false
 	switch k := key.(type) {
@@ -201,9 +201,9 @@ func (h *Hold) End() context.Context {
 	return h.life.ContextLocked()
 }
 
-// The context keys of the nearest hold of a lock, or of both sides of a read-write lock;
-// member is that of one client's, where locks of several have one name. They are pointers,
-// so that to ask for a hold allocates nothing.
+// The context keys of the nearest hold of a lock, or of both sides of a read-write
+// lock; member is that of one client's, where locks of several have one name. They
+// are pointers, so that to ask for a hold allocates nothing.
 type (
 	nearest struct{ l *Lock }
 	member  struct{ l *Lock }
@@ -256,7 +256,8 @@ func found(h *Hold, ended time.Time, err error) error {
 	return err
 }
 
-// extend asks the server to raise the lease. It waits for that until then, if that is not zero, or until stop is closed.
+// extend asks the server to raise the lease. It waits for that until then, if that
+// is not zero, or until stop is closed.
 func (t *Term) extend(ctx context.Context, stop <-chan struct{}, until time.Time, d time.Duration) error {
 	t.mu.Lock()
 	t.alone = t.alone || d > t.Length // if this process dies, the next holder's lock must not last so long
@@ -276,16 +277,17 @@ func (h *Hold) Observe(o holdctx.Observer) {
 	}
 }
 
-// Acquired returns how the hold was acquired: without a request, from another goroutine
-// of this process, or inside of another hold of the same owner; and the hold count that
-// Redis shows.
+// Acquired returns how the hold was acquired: without a request, from another
+// goroutine of this process, or inside of another hold of the same owner; and the
+// hold count that Redis shows.
 func (h *Hold) Acquired() (passed, reentered bool, count int) {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.passed, h.parent != nil || h.joined != nil, countLocked(h)
 }
 
-// countLocked returns the hold count that Redis shows for a hold: reads inside of a write are counted apart. Holding t.mu.
+// countLocked returns the hold count that Redis shows for a hold: reads inside of
+// a write are counted apart. Holding t.mu.
 func countLocked(h *Hold) int {
 	if h.Reads {
 		return 1
@@ -343,7 +345,8 @@ func (h *Hold) ExtendUntil(ctx context.Context, until time.Time, d time.Duration
 	return h.Err()
 }
 
-// SetNote says what a live hold is for, from now on. Nobody is told of it: those who want to know it ask.
+// SetNote says what a live hold is for, from now on. Nobody is told of it: those
+// who want to know it ask.
 func (h *Hold) SetNote(text string) error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"github.com/redlatch/redlatch/internal/notify"
 )
 
-// A Home is all that a term knows of where the callers of its process line up for the lock.
+// A Home is all that a term knows of where the callers of its process line up for
+// the lock.
 type Home interface {
 	Retain()                          // takes one more share of the place,
 	Put()                             // and gives one back

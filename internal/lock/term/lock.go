@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A Lock says which lock it is, and how it differs from others. It is immutable once
-// it has been used.
+// A Lock says which lock it is, and how it differs from others. It is immutable
+// once it has been used.
 type Lock struct {
 	Env     *Env
 	Key     string // its name in Redis
@@ -42,7 +42,8 @@ type counter struct {
 	endless time.Duration // what scripts are told instead of a TTL, if it is to have none: see token.luainc
 }
 
-// NewLock returns the lock of a kind that has this name in Redis, and whose release is told in that channel.
+// NewLock returns the lock of a kind that has this name in Redis, and whose
+// release is told in that channel.
 func NewLock(c *Env, k *Kind, key, channel string) Lock {
 	return Lock{
 		Env: c, Key: key, Kind: k, Wish: Wish{Lease: c.Watchdog}, Channel: channel,
@@ -72,8 +73,8 @@ type Wish struct {
 	Note         string        // what a hold is for, until its holder says something else
 }
 
-// Want says how a lock is wanted that nobody has used yet, or why it cannot be wanted so. Without a lease it is the client's
-// watchdog's.
+// Want says how a lock is wanted that nobody has used yet, or why it cannot be
+// wanted so. Without a lease it is the client's watchdog's.
 func (l *Lock) Want(wish Wish, bad error) {
 	wish.Lease = cmp.Or(wish.Lease, l.Env.Watchdog)
 	wish.Fenced = wish.Fenced && !l.Kind.Shared // a token could tell no reader from the others
@@ -86,7 +87,8 @@ func (l *Lock) Want(wish Wish, bad error) {
 	}
 }
 
-// KeepTokens has the counter of the lock's tokens last for as long as somebody has the lock, and be read meanwhile: it has no TTL.
+// KeepTokens has the counter of the lock's tokens last for as long as somebody has
+// the lock, and be read meanwhile: it has no TTL.
 func (l *Lock) KeepTokens() { l.tokens.endless = -time.Millisecond }
 
 // Owns says whether a holder of the lock's key has this lock, by
@@ -101,15 +103,17 @@ func (l *Lock) Owns(mode, value string) (string, bool) {
 	return value, true
 }
 
-// Mode returns as what the lock is had, if that is stored; empty if there is one way.
+// Mode returns as what the lock is had, if that is stored; empty if there is one
+// way.
 func (l *Lock) Mode() string { return l.Kind.Mode }
 
 // Whole says whether the lock is all that has its name in Redis.
 func (l *Lock) Whole() bool { return !l.Kind.Part && l.Kind.Mode == "" }
 
-// Forcing returns the first arguments of the script that frees the lock whoever has
-// it; those of Seen follow. And it says whether that script has something to do also if
-// nobody has the lock: those who waited in Redis, and have died, are to be removed.
+// Forcing returns the first arguments of the script that frees the lock whoever
+// has it; those of Seen follow. And it says whether that script has something to
+// do also if nobody has the lock: those who waited in Redis, and have died, are to
+// be removed.
 func (l *Lock) Forcing() (args []string, queue bool) {
 	if l.Kind.Forcing != nil {
 		return l.Kind.Forcing(l), true
@@ -117,8 +121,8 @@ func (l *Lock) Forcing() (args []string, queue bool) {
 	return []string{l.Channel}, false
 }
 
-// Force frees the lock if one of those has it that args name, and says whether it did,
-// or may have.
+// Force frees the lock if one of those has it that args name, and says whether it
+// did, or may have.
 func (l *Lock) Force(ctx context.Context, args []string) (bool, error) {
 	call := request.Call{Server: l.Env.Server, Script: l.Kind.Force, Keys: l.AllKeys(), Args: args, Lease: l.Env.Watchdog, Stop: l.Env.Server.Quit}
 	reply, err := call.Run(ctx)
@@ -136,7 +140,8 @@ func (l *Lock) what() string {
 	return l.Kind.What
 }
 
-// Wanted returns what is said of a wait for the lock, as that owner if it has an id.
+// Wanted returns what is said of a wait for the lock, as that owner if it has an
+// id.
 func (l *Lock) Wanted(owner string) claim.Claim {
 	return claim.Claim{Name: l.Key, Kind: l.what(), Mode: l.Kind.Mode, Owner: owner}
 }
@@ -157,8 +162,8 @@ type EntryKey struct {
 }
 
 // A Kind is all that tells one type of lock from another. No other code asks which
-// type it works for: it asks the kind what is so. A field that is not set says that
-// the lock is in this like a plain one.
+// type it works for: it asks the kind what is so. A field that is not set says
+// that the lock is in this like a plain one.
 type Kind struct {
 	Scripts
 
@@ -168,8 +173,8 @@ type Kind struct {
 	// ReleaseArgs returns what the release takes of the arguments owner, channel and
 	// own subscriptions.
 	ReleaseArgs func(l *Lock, args []string) []string
-	// Forcing returns the first arguments of the script that frees the lock whoever has it, if that is more than the
-	// channel; those whom the caller has seen follow.
+	// Forcing returns the first arguments of the script that frees the lock whoever
+	// has it, if that is more than the channel; those whom the caller has seen follow.
 	Forcing func(l *Lock) []string
 
 	What    string // as users read it

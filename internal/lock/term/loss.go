@@ -9,9 +9,9 @@ import (
 	"github.com/redlatch/redlatch/internal/holdctx"
 )
 
-// A term is lost when its window ends, when the server says that it is not ours, or when
-// somebody takes it away. Then the contexts of its holds end first. Everything else
-// follows: the gate, the clean-up, and what is told.
+// A term is lost when its window ends, when the server says that it is not ours,
+// or when somebody takes it away. Then the contexts of its holds end first.
+// Everything else follows: the gate, the clean-up, and what is told.
 
 func (t *owner) lostError(reason holdctx.Reason) error {
 	return t.Env.Server.Public(fact.Lost{Name: t.Lock.Name(), Owner: t.ID, Reason: reason, Confirmed: t.Lease.Confirmed()})

@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/gate"
 )
 
-// A nesting is a hold's place in the nest of its term. Those that are nested in the same
-// hold are siblings, and take turns. It is guarded by Term.mu.
+// A nesting is a hold's place in the nest of its term. Those that are nested in
+// the same hold are siblings, and take turns. It is guarded by Term.mu.
 type nesting struct {
 	t          *Term
 	prev, next *Hold             // of the live holds of the term
@@ -39,15 +39,17 @@ type nest struct {
 	holdCount
 }
 
-// keeping is for which holds the watchdog has a lease renewed. It is guarded by Term.mu.
+// keeping is for which holds the watchdog has a lease renewed. It is guarded by
+// Term.mu.
 type keeping struct {
 	watched  int           // how many of the live ones it keeps
 	keep     time.Duration // the longest lease that it is to renew one of them for
 	renewing time.Duration // the lease for which the clock was told to renew it; 0: it was told not to
 }
 
-// keepLess has the other holds kept for no longer than they ask for, and for least, now that the hold that asked for most has
-// ended. What Redis has runs down by itself.
+// keepLess has the other holds kept for no longer than they ask for, and for
+// least, now that the hold that asked for most has ended. What Redis has runs down
+// by itself.
 func (k *keeping) keepLess(least time.Duration, others *Hold) {
 	keep := least
 	for h := others; h != nil && keep < k.keep; h = h.next {

@@ -48,14 +48,14 @@ type Events struct {
 	Requeued      func(name, owner string, waited time.Duration)
 	Dropped       func(name string, at callsite.Site)
 	Refused       func(owner string) // a caller waits on for a lock that the owner has; it must not block
-	// Inquire is told that the wait of a caller is about to end, for a lock with that key which the owner was last seen
-	// with. It must not block.
+	// Inquire is told that the wait of a caller is about to end, for a lock with that
+	// key which the owner was last seen with. It must not block.
 	Inquire func(key, owner string)
 	First   func() // the client makes its first owner id; it must not block
 }
 
-// ErrReentry says that an acquisition could never succeed, because the caller holds
-// what it would wait for.
+// ErrReentry says that an acquisition could never succeed, because the caller
+// holds what it would wait for.
 var ErrReentry = errors.New("redlatch: lock cannot be re-entered")
 
 // Params say how a caller wants a lock.
@@ -70,8 +70,9 @@ type Params struct {
 	At     callsite.Site // where it was asked for
 
 	Refused func(why error) (waits bool) // of one that waits for others: see wait.Waiter; nil: it waits for itself
-	// Asks is what the server refuses to the callers of the scope that wait for this one. While this
-	// one waits itself it asks nothing. So where a wait begins, what has become of its requests is over.
+	// Asks is what the server refuses to the callers of the scope that wait for this
+	// one. While this one waits itself it asks nothing. So where a wait begins, what
+	// has become of its requests is over.
 	Asks *request.Refusals
 
 	scope *Scope // of WithOwner, if there is one

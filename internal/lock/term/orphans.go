@@ -25,15 +25,16 @@ func (c *Env) Reap(l *Lock, id string) {
 	c.Server.Orphans.Answered(id, err)
 }
 
-// lapsed are the ids that were lost by their windows, for as long as they may stand
-// in Redis. That time is their holders', to stop: nobody else releases them.
+// lapsed are the ids that were lost by their windows, for as long as they may
+// stand in Redis. That time is their holders', to stop: nobody else releases them.
 type lapsed struct {
 	mu    sync.Mutex // guards what follows
 	until map[string]lapse
 	most  int // so many are kept before those are looked for whose time is over
 }
 
-// A lapse is until when an id may stand in Redis, and whether its hold is over because it was released.
+// A lapse is until when an id may stand in Redis, and whether its hold is over
+// because it was released.
 type lapse struct {
 	until    time.Time
 	released bool

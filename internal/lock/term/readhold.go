@@ -54,14 +54,16 @@ func (want *Params) trust() time.Duration {
 	return want.Lease - renew.Margin(want.Lease)
 }
 
-// An ownEnd is an end that only one hold of its term has: of one that reads with a Lease, and so shares its term with
-// others; and of one that the watchdog keeps for so long at most. Nobody is asked about it: its term is.
+// An ownEnd is an end that only one hold of its term has: of one that reads with a
+// Lease, and so shares its term with others; and of one that the watchdog keeps
+// for so long at most. Nobody is asked about it: its term is.
 type ownEnd struct {
 	renew.Lease
 	h *Hold
 }
 
-// endAlone returns the end of a hold with these Params that reads in a term with so much left; nil if they have no Lease.
+// endAlone returns the end of a hold with these Params that reads in a term with
+// so much left; nil if they have no Lease.
 func (want *Params) endAlone(h *Hold, now time.Time, left time.Duration) *ownEnd {
 	if !want.HasLease {
 		return nil
@@ -69,7 +71,8 @@ func (want *Params) endAlone(h *Hold, now time.Time, left time.Duration) *ownEnd
 	return endAlone(h, now.Add(min(0, left-want.trust())), want.Lease)
 }
 
-// endAlone returns an end for h, as if a request that was sent then had been confirmed for so long.
+// endAlone returns an end for h, as if a request that was sent then had been
+// confirmed for so long.
 func endAlone(h *Hold, sent time.Time, lease time.Duration) *ownEnd {
 	own := &ownEnd{h: h}
 	own.Holder = own
@@ -77,7 +80,8 @@ func endAlone(h *Hold, sent time.Time, lease time.Duration) *ownEnd {
 	return own
 }
 
-// over returns how the hold's own time has ended; "" if it has not, or there is none.
+// over returns how the hold's own time has ended; "" if it has not, or there is
+// none.
 func (own *ownEnd) over(now time.Time) holdctx.Reason {
 	switch {
 	case own == nil:
@@ -140,8 +144,8 @@ func (own *ownEnd) expire(now time.Time) (after func()) {
 	}
 }
 
-// stoppedLocked notes that the holder of a lapsed hold says that it has stopped, and
-// returns what has to happen then.
+// stoppedLocked notes that the holder of a lapsed hold says that it has stopped,
+// and returns what has to happen then.
 func (h *Hold) stoppedLocked() (after func()) {
 	t := h.t
 	if !h.lapsed {
@@ -230,8 +234,8 @@ func (t *Term) dropped(left remains) {
 	}
 }
 
-// JoinNested nests a hold of l in one that reads, which is of the same owner: it costs
-// nothing, and several may overlap. What writes cannot nest there.
+// JoinNested nests a hold of l in one that reads, which is of the same owner: it
+// costs nothing, and several may overlap. What writes cannot nest there.
 func (h *Hold) JoinNested(ctx context.Context, l *Lock, want *Params) (*Hold, error) {
 	if l.Kind.Stops {
 		return nil, writeInRead(l.Name())

@@ -12,14 +12,17 @@ import (
 )
 
 // Outranked says whether nobody has the lock for himself, the modes being those in
-// which what has its name is held: an owner that reads under its own write is a writer.
+// which what has its name is held: an owner that reads under its own write is a
+// writer.
 func (l *Lock) Outranked(modes []string) bool {
 	return l.Kind.Under != "" && slices.Contains(modes, l.Kind.Under)
 }
 
-// While a slot of a cluster moves, a lock may be at the one node, and what keeps its readers alive at the other. The server
-// finds that out, and refuses the request for the time being, if both are in KEYS. There they are in requests of owners that
-// read already. For all others it is usual that there is no such key, and they would be refused for as long as the slot moves.
+// While a slot of a cluster moves, a lock may be at the one node, and what keeps
+// its readers alive at the other. The server finds that out, and refuses the
+// request for the time being, if both are in KEYS. There they are in requests of
+// owners that read already. For all others it is usual that there is no such key,
+// and they would be refused for as long as the slot moves.
 
 // keysLocked returns the keys of a request that raises the lease of what t holds.
 func (t *nest) keysLocked() []string {
@@ -29,9 +32,10 @@ func (t *nest) keysLocked() []string {
 	return []string{t.Lock.Key, wire.ReadTimeout(t.Lock.Key, t.ID, 1)}
 }
 
-// left returns what a release has answered. If that has not seen what keeps others alive who read, it was the owner's own that
-// it released, and the server is asked about the others: once, and if it does not know, in the background. If it never says,
-// the lock lasts for its TTL.
+// left returns what a release has answered. If that has not seen what keeps others
+// alive who read, it was the owner's own that it released, and the server is asked
+// about the others: once, and if it does not know, in the background. If it never
+// says, the lock lasts for its TTL.
 func (l *Lock) left(ctx context.Context, reply driver.Reply) driver.Reply {
 	if reply.Kind != driver.ReplyList {
 		return reply
@@ -52,7 +56,8 @@ func (l *Lock) left(ctx context.Context, reply driver.Reply) driver.Reply {
 	return driver.Reply{Kind: driver.ReplyInt, Int: -1}
 }
 
-// asking prepares the release of what nobody holds any more, if that is true of what these keys kept alive.
+// asking prepares the release of what nobody holds any more, if that is true of
+// what these keys kept alive.
 func (l *Lock) asking(proofs []driver.Reply) request.Call {
 	call := l.releasing("")
 	call.Stop, call.Keys = l.Env.Server.Over, []string{l.Key}

@@ -129,10 +129,10 @@ func (t *nest) reserve(h, outer *Hold, l *Lock, want *Params) (count string, err
 }
 
 // holdCount is what a term knows of the hold count that Redis shows: of an
-// exclusive lock its holds, of a read-write lock those that write. Nobody decides by
-// that number, so nothing waits for it: requests that set it may overtake each other,
-// and when all have ended one more follows, if the number has changed meanwhile. It
-// is guarded by Term.mu.
+// exclusive lock its holds, of a read-write lock those that write. Nobody decides
+// by that number, so nothing waits for it: requests that set it may overtake each
+// other, and when all have ended one more follows, if the number has changed
+// meanwhile. It is guarded by Term.mu.
 type holdCount struct {
 	nested  bool // it was ever more than one: renewals carry it
 	updates int  // requests in flight that carry it
@@ -178,10 +178,11 @@ func (t *nest) correctLocked() {
 // downgrade has Redis let others read beside a term that only reads from now on.
 // It is sent until it is answered, or the term is over: it may be refused.
 //
-// A read-write lock only moves forward: none, write, write and read, read, none. Counts of both
-// sides that a late request sets could remove a read hold that somebody trusts. So a re-entry to
-// read makes the field of the reader, and only a release, a yield or a transfer removes it. Only
-// this request ends the writing, and a renewal changes neither.
+// A read-write lock only moves forward: none, write, write and read, read, none.
+// Counts of both sides that a late request sets could remove a read hold that
+// somebody trusts. So a re-entry to read makes the field of the reader, and only a
+// release, a yield or a transfer removes it. Only this request ends the writing,
+// and a renewal changes neither.
 func (t *Term) downgrade() error {
 	call := t.Op(lua.ReadWriteDowngrade, []string{t.ID, t.Lock.Channel})
 	call.Keys = []string{t.Lock.Key, wire.ReadTimeout(t.Lock.Key, t.ID, 1)}

@@ -11,10 +11,10 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Contexts tell who owns a hold, never goroutines. A context that
-// descends from a live hold nests in it; holds nested in the same hold take
-// turns, so the hold count that Redis shows is the depth of the nest. WithOwner is the
-// exception on purpose.
+// Contexts tell who owns a hold, never goroutines. A context that descends from a
+// live hold nests in it; holds nested in the same hold take turns, so the hold
+// count that Redis shows is the depth of the nest. WithOwner is the exception on
+// purpose.
 
 // WithOwner returns a context under which everything is one owner.
 func WithOwner(ctx context.Context) context.Context {
@@ -29,8 +29,8 @@ type scopeContext struct {
 
 type scopeKey struct{}
 
-// Value answers which scope a context is in, who owns what that has, and whether some of that is in the way of
-// a lock.
+// Value answers which scope a context is in, who owns what that has, and whether
+// some of that is in the way of a lock.
 func (sc *scopeContext) Value(key any) any {
 	switch k := key.(type) {
 	case scopeKey:
@@ -52,7 +52,8 @@ func (scope *Scope) owners(o *holdctx.Owners) {
 	}
 }
 
-// overlapping returns a hold of the scope that has some of a group's values, but not the same ones; nil if there is none.
+// overlapping returns a hold of the scope that has some of a group's values, but
+// not the same ones; nil if there is none.
 func (scope *Scope) overlapping(o overlap) *Hold {
 	for _, h := range scope.holds() {
 		if h.t.Lock.Entry != o.l.Entry && o.with(h) {
@@ -98,7 +99,8 @@ type ScopeNest struct {
 	callers  int                  // who have the slot, or want it; guarded by scope.mu
 }
 
-// Enter returns the scope's nest of a lock, and has want be of the scope. A caller that enters has to leave.
+// Enter returns the scope's nest of a lock, and has want be of the scope. A caller
+// that enters has to leave.
 func (scope *Scope) Enter(l *Lock, want *Params) *ScopeNest {
 	scope.mu.Lock()
 	defer scope.mu.Unlock()
@@ -140,7 +142,8 @@ func (scope *Scope) forgetLocked(l *Lock) {
 	}
 }
 
-// holdIn returns a live hold of the scope in a term, if there is a term and such a hold.
+// holdIn returns a live hold of the scope in a term, if there is a term and such a
+// hold.
 func (scope *Scope) holdIn(t *Term) *Hold {
 	if t == nil {
 		return nil
@@ -169,7 +172,8 @@ func (scope *Scope) turnInLocked(t *nest) *Hold {
 	return h
 }
 
-// ErrNotNested says that a caller cannot nest any more, and may come to the lock anew.
+// ErrNotNested says that a caller cannot nest any more, and may come to the lock
+// anew.
 var ErrNotNested = errors.New("the outer hold has ended")
 
 // hasItAlready refuses the scope what it has.
@@ -207,7 +211,8 @@ func (l *Lock) Enclosing(ctx context.Context) (*Hold, *Scope, error) {
 	return h, scope, nil
 }
 
-// Join adds a hold to those that the scope has. It fails with ErrNotNested if none of them lives. The caller has the slot.
+// Join adds a hold to those that the scope has. It fails with ErrNotNested if none
+// of them lives. The caller has the slot.
 func (nest *ScopeNest) Join(ctx context.Context, l *Lock, want *Params) (*Hold, error) {
 	scope, t := nest.scope, nest.t.Load()
 	if t == nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A scope may live for as long as its process. What it remembered of each lock that it ever had would be a leak.
+// A scope may live for as long as its process. What it remembered of each lock
+// that it ever had would be a leak.
 func TestAScopeForgetsALockThatItHasNot(t *testing.T) {
 	t.Parallel()
 	scope, _ := WithOwner(context.Background()).Value(scopeKey{}).(*Scope)

@@ -41,7 +41,8 @@ func (t *nest) Admits(now time.Time, writers int) bool {
 	return t.admitsLocked(now, writers)
 }
 
-// Admit gives a reader of this process a place, if it may join. ask says that the caller is to ask whether others wait.
+// Admit gives a reader of this process a place, if it may join. ask says that the
+// caller is to ask whether others wait.
 func (t *nest) Admit(now time.Time, writers int) (ok, ask bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +56,8 @@ func (t *nest) Admit(now time.Time, writers int) (ok, ask bool) {
 	return true, ask
 }
 
-// Heard notes how many others wait, if the question has not failed, and says whether it is to be asked again.
+// Heard notes how many others wait, if the question has not failed, and says
+// whether it is to be asked again.
 func (t *nest) Heard(others int, failed error) (again bool) {
 	t.mu.Lock()
 	if failed == nil {
@@ -73,8 +75,8 @@ func (t *nest) Heard(others int, failed error) (again bool) {
 	return again
 }
 
-// GiveUpTo ends a hold that was acquired for n readers, and gives each of them a place in its term, unless that is over. after
-// does what follows.
+// GiveUpTo ends a hold that was acquired for n readers, and gives each of them a
+// place in its term, unless that is over. after does what follows.
 func (h *Hold) GiveUpTo(n int) (after func(), seated bool) {
 	t := h.t
 	t.mu.Lock()

@@ -13,10 +13,12 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// How a term comes to stand in Redis, and stays there: the request that takes it, the trust in the answer, its renewals, and
-// its end when the lock moves to another id.
+// How a term comes to stand in Redis, and stays there: the request that takes it,
+// the trust in the answer, its renewals, and its end when the lock moves to
+// another id.
 
-// Taking prepares a request that may make t the owner. x is where it notes what the server refuses.
+// Taking prepares a request that may make t the owner. x is where it notes what
+// the server refuses.
 func (t *owner) Taking(s *script.Script, args []string, want *Params, x *request.Refusals) request.Call {
 	call := t.Op(s, args)
 	call.Stop, call.Until, call.Since, call.Acks, call.Patient = t.Env.Server.Done, want.Until, want.Since, t.Env.Server.Acks.Holds, true

@@ -53,7 +53,8 @@ const (
 	termOver
 )
 
-// NewTerm makes a term that has yet to be taken, with that owner id; empty: with one that nobody has had.
+// NewTerm makes a term that has yet to be taken, with that owner id; empty: with
+// one that nobody has had.
 func (c *Env) NewTerm(at Home, id string, l *Lock, want *Params) *Term {
 	if id == "" {
 		id = c.NewID()
@@ -101,8 +102,8 @@ func (t *owner) Op(s *script.Script, args []string) request.Call {
 	return request.Call{Server: t.Env.Server, Script: s, Keys: t.Lock.AllKeys(), Args: args, Lease: t.Length, Stop: t.Env.Server.Over}
 }
 
-// raising prepares a request that raises the lease to so many milliseconds, and shows
-// a hold count.
+// raising prepares a request that raises the lease to so many milliseconds, and
+// shows a hold count.
 func (t *nest) raising(lease, count string) request.Call {
 	call := t.Op(t.Lock.Kind.Renew, []string{t.ID, lease, count})
 	t.mu.Lock()
@@ -122,7 +123,8 @@ func (t *nest) Taken(sent time.Time, token int64) {
 	t.Lease.Confirm(sent, t.Length)
 }
 
-// MarkUncertain notes that a request of unknown outcome may still make t the owner.
+// MarkUncertain notes that a request of unknown outcome may still make t the
+// owner.
 func (t *nest) MarkUncertain() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +162,8 @@ func (t *nest) startLocked() bool {
 	return true
 }
 
-// StartPassing makes a taken term live without a hold, and says whether it may pass to another goroutine of this process.
+// StartPassing makes a taken term live without a hold, and says whether it may
+// pass to another goroutine of this process.
 func (t *Term) StartPassing(now time.Time) (live, passable bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +187,8 @@ func (t *Term) Adopt(ctx context.Context, want *Params, now time.Time) *Hold {
 	return h
 }
 
-// Suits says whether the next hold of a term, of l and wanted so, can have it as it is, without a round trip.
+// Suits says whether the next hold of a term, of l and wanted so, can have it as
+// it is, without a round trip.
 func (want *Params) Suits(t *Term, l *Lock, now time.Time) bool {
 	fresh := renew.Elapsed(t.Lease.Confirmed(), now) <= t.Length/3
 	alike := t.Lock.Kind == l.Kind // a spin lock's release tells nobody
@@ -226,9 +230,9 @@ func (t *nest) endLocked(err error) (ended []*Hold) {
 }
 
 // Finish ends a term without holds. h is the hold whose release this is, and which
-// ended then; nil: nobody is told of a loss. The next goroutine of this process gets the lock, if it is
-// passable, or it is released in Redis and the gate is left. ctx only bounds the
-// waiting for that.
+// ended then; nil: nobody is told of a loss. The next goroutine of this process
+// gets the lock, if it is passable, or it is released in Redis and the gate is
+// left. ctx only bounds the waiting for that.
 func (t *Term) Finish(ctx context.Context, h *Hold, ended time.Time, passable bool) error {
 	if passable && t.Home.Pass(t) {
 		return nil
@@ -236,7 +240,8 @@ func (t *Term) Finish(ctx context.Context, h *Hold, ended time.Time, passable bo
 	return t.release(ctx, h, ended)
 }
 
-// passableLocked says whether the term may go to another goroutine of this process.
+// passableLocked says whether the term may go to another goroutine of this
+// process.
 func (t *nest) passableLocked(now time.Time) bool {
 	return t.Env.HandOff && t.Lock.Kind.Yield != nil && t.state == termLive && !t.alone && !t.shared && t.Lease.Left(now) > 0 && t.stays.left() == 0
 }
@@ -282,8 +287,8 @@ func depart(ctx context.Context, t *Term, call *request.Call, reply driver.Reply
 	return err
 }
 
-// releasing prepares the release of t's id, or if its lock is to stay for so long the request
-// that has it stay.
+// releasing prepares the release of t's id, or if its lock is to stay for so long
+// the request that has it stay.
 func (t *Term) releasing(rest time.Duration) request.Call {
 	t.Home.Notices().Expect()
 	if rest > 0 {
@@ -294,7 +299,8 @@ func (t *Term) releasing(rest time.Duration) request.Call {
 	return call
 }
 
-// SendRelease releases the id of a term that is over. since is what its request counts as sent at; zero: when it is.
+// SendRelease releases the id of a term that is over. since is what its request
+// counts as sent at; zero: when it is.
 func (t *Term) SendRelease(since time.Time) error {
 	call := t.releasing(0)
 	call.Since = since
@@ -350,9 +356,10 @@ func (r *renewed) EndContext() {
 	}
 }
 
-// Close ends the holds and leaves the lock to its TTL. A term is released if no section can
-// run under it: it is on its way from one hold to the next, or to readers who have only their
-// place in it, or its holds are parts of several that are not all there yet.
+// Close ends the holds and leaves the lock to its TTL. A term is released if no
+// section can run under it: it is on its way from one hold to the next, or to
+// readers who have only their place in it, or its holds are parts of several that
+// are not all there yet.
 func (r *renewed) Close() {
 	t := (*Term)(r)
 	t.mu.Lock()
@@ -388,7 +395,8 @@ func (t *Term) Refuse() {
 }
 
 // Discard gives up a term that never began. If it was taken or put into a queue,
-// or a request of it may still be executed, its id is released: one script leaves the queue and releases.
+// or a request of it may still be executed, its id is released: one script leaves
+// the queue and releases.
 func (t *Term) Discard() {
 	t.Home.Forget(t, false)
 	t.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/lock/term"
 )
 
-// A place in the line is handed on with its alarm. Who gets it may have come before that
-// rang, and must not take it for one that is still to ring.
+// A place in the line is handed on with its alarm. Who gets it may have come
+// before that rang, and must not take it for one that is still to ring.
 func TestAnAlarmThatHasRungIsSetAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tk := &ticket{Ticket: gate.NewTicket[*term.Term]()}

@@ -11,9 +11,10 @@ import (
 	"github.com/redlatch/redlatch/internal/queue"
 )
 
-// No list has the holders of locks, or the callers that wait for one. A question goes through the
-// entries: their terms have the holds, and a caller that waits leaves what is to be known of it where
-// it waits. A caller that gets a lock at once leaves nothing, so it pays nothing.
+// No list has the holders of locks, or the callers that wait for one. A question
+// goes through the entries: their terms have the holds, and a caller that waits
+// leaves what is to be known of it where it waits. A caller that gets a lock at
+// once leaves nothing, so it pays nothing.
 
 // A shownWait is what a caller that waits for a lock leaves.
 type shownWait struct {
@@ -38,14 +39,16 @@ func (w *shownWait) add(list *claim.List, owner string) (more bool) {
 	return list.Wait(w.l.Wanted(owner), &w.Wait)
 }
 
-// A takingWait is the wait of a caller that is inside a gate, and has to wait there, to take a term.
+// A takingWait is the wait of a caller that is inside a gate, and has to wait
+// there, to take a term.
 type takingWait struct {
 	shownWait
 
 	t *term.Term
 }
 
-// Publish makes the caller, which is inside the gate, visible to Claims while it has to wait to take t.
+// Publish makes the caller, which is inside the gate, visible to Claims while it
+// has to wait to take t.
 func (p *Waiter) Publish(ctx context.Context, e *Entry, t *term.Term) {
 	if p.lock == nil || (p.shown != nil && p.shown.t == t) {
 		return
@@ -91,16 +94,17 @@ func (u *unplaced) publish(w shownWait) (over func()) {
 	}
 }
 
-// Publish makes a caller that has waited for the lock since then visible to Claims, until over is
-// called. It is for callers that want several locks, and wait for none of them now.
+// Publish makes a caller that has waited for the lock since then visible to
+// Claims, until over is called. It is for callers that want several locks, and
+// wait for none of them now.
 func (c *Table) Publish(ctx context.Context, l *term.Lock, since time.Time, want *term.Params) (over func()) {
 	return c.unplaced.publish(shownWait{claim.Wait{Ctx: ctx, Since: since, Until: want.Until, Site: want.At}, l})
 }
 
-// Claims tells what callers of this client hold and wait for: each thing as it is when it is
-// looked at, so what passes from one to another meanwhile may be told twice, or not at all.
-// Nobody who acquires or releases waits for more than the copying of one queue, and no mutex is
-// locked while yield runs.
+// Claims tells what callers of this client hold and wait for: each thing as it is
+// when it is looked at, so what passes from one to another meanwhile may be told
+// twice, or not at all. Nobody who acquires or releases waits for more than the
+// copying of one queue, and no mutex is locked while yield runs.
 func (c *Table) Claims(yield claim.Yield) {
 	var list claim.List
 	for _, e := range c.all() {

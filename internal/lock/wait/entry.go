@@ -29,7 +29,8 @@ func (e *Entry) Init(c *Table, l *term.Lock, id string) { e.ls, e.EntryKey, e.ID
 // Refusals is what the server refuses to whoever is inside.
 func (e *Entry) Refusals() *request.Refusals { return &e.refused }
 
-// AdmitLocked gives a reader a place in the current term, if it may join. ask says that the caller is to ask whether others wait.
+// AdmitLocked gives a reader a place in the current term, if it may join. ask says
+// that the caller is to ask whether others wait.
 func (e *Entry) AdmitLocked(now time.Time) (t *term.Term, ask bool) {
 	if e.cur == nil {
 		return nil, false
@@ -77,9 +78,9 @@ func (e *Entry) Put() {
 	}
 }
 
-// keep keeps an entry that somebody has a share of, and with it what it owes, for a
-// while longer than for its callers. An entry of one waiter is
-// not kept: no later caller could find it.
+// keep keeps an entry that somebody has a share of, and with it what it owes, for
+// a while longer than for its callers. An entry of one waiter is not kept: no
+// later caller could find it.
 func (e *Entry) keep() {
 	if e.ID == "" {
 		e.ls.entries.Keep(e.EntryKey, e, handoff.Keep)
@@ -95,7 +96,8 @@ func (e *Entry) Leave() {
 	e.Put()
 }
 
-// Pass lets the next caller in with t. It says whether there is one: the share of whoever was inside is given back then.
+// Pass lets the next caller in with t. It says whether there is one: the share of
+// whoever was inside is given back then.
 func (e *Entry) Pass(t *term.Term) (taken bool) {
 	e.budget.Hands++
 	if taken = e.gate.Pass(t); taken {
@@ -105,7 +107,8 @@ func (e *Entry) Pass(t *term.Term) (taken bool) {
 }
 
 // Depart leaves the gate for whoever has released the lock to n others, and notes
-// what is owed for it. That is kept for a while: the next caller that wants the lock is to know.
+// what is owed for it. That is kept for a while: the next caller that wants the
+// lock is to know.
 func (e *Entry) Depart(t *term.Term, n, foreign int) {
 	now := time.Now()
 	if !t.Member && (n > 0 || t.Env.Unseen.Yields(t.Lock.Channel, e.budget.HeldSince, now)) {
@@ -120,8 +123,9 @@ func (e *Entry) Depart(t *term.Term, n, foreign int) {
 	e.Leave()
 }
 
-// Forget forgets t, if it is still the current term. If it has begun, the entry also forgets who had the lock before: of a term
-// that never did, whoever was seen may have the lock still.
+// Forget forgets t, if it is still the current term. If it has begun, the entry
+// also forgets who had the lock before: of a term that never did, whoever was seen
+// may have the lock still.
 func (e *Entry) Forget(t *term.Term, began bool) {
 	e.Lock()
 	defer e.Unlock()
@@ -134,8 +138,8 @@ func (e *Entry) Forget(t *term.Term, began bool) {
 	}
 }
 
-// Readmit sends those who wait beside the gate back to the term that they could not join, if it
-// lets them now.
+// Readmit sends those who wait beside the gate back to the term that they could
+// not join, if it lets them now.
 func (e *Entry) Readmit() {
 	e.Lock()
 	defer e.Unlock()

@@ -38,23 +38,24 @@ func (c *Table) handOff(ctx context.Context, old *term.Term, l *term.Lock, want 
 	return m.transfer(ctx, want)
 }
 
-// A move is that of the lock from one id to another, for the caller to which a term was
-// passed.
+// A move is that of the lock from one id to another, for the caller to which a
+// term was passed.
 type move struct {
 	c      *Table
 	old, t *term.Term
 }
 
-// listens says whether a process that owes a turn listens for it to be taken. Messages of a
-// group are about any of its values, and two that each listen would take one another
-// for waiters.
+// listens says whether a process that owes a turn listens for it to be taken.
+// Messages of a group are about any of its values, and two that each listen would
+// take one another for waiters.
 func listens(k *term.Kind) bool { return k.Pause == nil && !k.Part }
 
 // yield lets other processes have the lock, if any of them waits; else it moves
-// from old to t. A replica that does not know of it yet has the lock as old's, which
-// keeps everybody else out as well. So replicas are asked only where t is to have
-// more than old had, or where its renewals would need them. The retry of a yield that was
-// executed finds neither id: nobody held the term at that moment, so that is no loss.
+// from old to t. A replica that does not know of it yet has the lock as old's,
+// which keeps everybody else out as well. So replicas are asked only where t is to
+// have more than old had, or where its renewals would need them. The retry of a
+// yield that was executed finds neither id: nobody held the term at that moment,
+// so that is no loss.
 func (m move) yield(ctx context.Context, want *term.Params) (*term.Hold, error) {
 	c, t, e := m.c, m.t, entryOf(m.t)
 	own, last := c.Server.Own(&e.news, t.Lock.Channel), "0"

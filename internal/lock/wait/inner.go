@@ -9,7 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// A caller that has the lock already waits only for others of the same owner: for its siblings, or for those of its scope.
+// A caller that has the lock already waits only for others of the same owner: for
+// its siblings, or for those of its scope.
 
 // Nest re-enters the lock from outer, after its siblings.
 func (c *Table) Nest(ctx context.Context, l *term.Lock, outer *term.Hold, want *term.Params) (*term.Hold, error) {
@@ -64,8 +65,8 @@ func (p *Waiter) amongSiblings(ctx context.Context, outer *term.Hold, want *term
 	return p.GiveUpError(err)
 }
 
-// EnterScope acquires or re-enters the lock for a scope, after the others of it. fresh acquires the lock if the scope
-// does not hold it.
+// EnterScope acquires or re-enters the lock for a scope, after the others of it.
+// fresh acquires the lock if the scope does not hold it.
 func (c *Table) EnterScope(ctx context.Context, l *term.Lock, scope *term.Scope, want *term.Params, fresh func() (*term.Hold, error)) (*term.Hold, error) {
 	nest := scope.Enter(l, want)
 	defer nest.Leave(l)

@@ -10,11 +10,13 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// A caller whose wait has an end hears at that end what the holder says of itself. So shortly before, the holder's
-// client is asked, in the background: once for each wait, and whatever the answer, the caller waits no longer for it.
-// A caller that only tries, spins, or waits without end has nothing asked.
+// A caller whose wait has an end hears at that end what the holder says of itself.
+// So shortly before, the holder's client is asked, in the background: once for
+// each wait, and whatever the answer, the caller waits no longer for it. A caller
+// that only tries, spins, or waits without end has nothing asked.
 
-// inquireBefore is how long before the end of a wait the holder is asked, unless that is in its first half.
+// inquireBefore is how long before the end of a wait the holder is asked, unless
+// that is in its first half.
 const inquireBefore = 250 * time.Millisecond
 
 // An inquiry says when that is. It belongs to the caller.
@@ -24,8 +26,8 @@ type inquiry struct {
 	at      time.Time // zero: not, or not any more
 }
 
-// due returns when the holder is to be asked; zero: not, or not any more. It is first called when the caller has
-// to wait: one that does not wait pays nothing.
+// due returns when the holder is to be asked; zero: not, or not any more. It is
+// first called when the caller has to wait: one that does not wait pays nothing.
 func (inquiry *inquiry) due(ctx context.Context, p *Waiter) time.Time {
 	if inquiry.planned || inquiry.never || p.lock == nil || p.lock.Kind.Pause != nil {
 		return inquiry.at
@@ -42,20 +44,23 @@ func (inquiry *inquiry) due(ctx context.Context, p *Waiter) time.Time {
 	return inquiry.at
 }
 
-// inquire has the client asked that has the lock, as far as the caller, or those before it, have seen.
+// inquire has the client asked that has the lock, as far as the caller, or those
+// before it, have seen.
 func (p *Waiter) inquire(e *Entry) {
 	p.inquiry.at = time.Time{}
 	e.inquire(p.key, p.owner)
 }
 
-// inquire has the client asked that has the lock with that key: the owner's, or if that is empty, of whoever was last seen with it.
+// inquire has the client asked that has the lock with that key: the owner's, or if
+// that is empty, of whoever was last seen with it.
 func (e *Entry) inquire(key, owner string) {
 	if owner = cmp.Or(owner, e.lastSeen().owner); owner != "" && !wire.Kept(owner) {
 		e.ls.Events.Inquire(key, owner)
 	}
 }
 
-// rings has w woken when the holder is to be asked, or has it asked if that is now.
+// rings has w woken when the holder is to be asked, or has it asked if that is
+// now.
 func (p *Waiter) rings(ctx context.Context, tk *ticket, now time.Time) {
 	e := p.ahead.entry
 	if e == nil || e.Space == queueSpace { // there nobody knows whose lock it is
@@ -70,7 +75,8 @@ func (p *Waiter) rings(ctx context.Context, tk *ticket, now time.Time) {
 	}
 }
 
-// Beside says how a caller waits beside the gate of an entry, as waiting does, and has the holder asked in time.
+// Beside says how a caller waits beside the gate of an entry, as waiting does, and
+// has the holder asked in time.
 func (p *Waiter) Beside(ctx context.Context, e *Entry, want *term.Params) request.Waiting {
 	how := p.waiting(e, want)
 	if at := p.inquiry.due(ctx, p); !at.IsZero() {

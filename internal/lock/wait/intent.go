@@ -21,8 +21,8 @@ type writerIntent struct {
 	last *request.Call // the latest announcement
 }
 
-// announce tells others that the caller, which is inside the gate, waits to write, if the
-// lock gives writers precedence.
+// announce tells others that the caller, which is inside the gate, waits to write,
+// if the lock gives writers precedence.
 func (p *Waiter) announce(ctx context.Context, l *term.Lock) {
 	if !l.Kind.Stops || l.Writers == "" {
 		return
@@ -36,8 +36,8 @@ func (p *Waiter) announce(ctx context.Context, l *term.Lock) {
 	_, _ = intent.last.Run(ctx)
 }
 
-// over takes the announcement back; not before its outcome is known, if the caller has
-// left.
+// over takes the announcement back; not before its outcome is known, if the caller
+// has left.
 func (intent *writerIntent) over() {
 	intent.l.Env.Server.Go(func() {
 		_, _ = intent.last.Outcome()
@@ -45,9 +45,9 @@ func (intent *writerIntent) over() {
 	})
 }
 
-// ask prepares a request that tells the server. An announcement is sent once, as another one
-// follows; what is never taken back keeps all readers out until the key's TTL is over. Close waits
-// for one attempt.
+// ask prepares a request that tells the server. An announcement is sent once, as
+// another one follows; what is never taken back keeps all readers out until the
+// key's TTL is over. Close waits for one attempt.
 func (intent *writerIntent) ask(d time.Duration) *request.Call {
 	c := intent.l.Env
 	return &request.Call{

@@ -7,9 +7,10 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// A Queue is where callers of this process that want the same locks of several clients
-// wait for each other. It is kept by one of the clients, which need not have any of the
-// locks that its callers hold: who waits for that client's holds does not wait for it.
+// A Queue is where callers of this process that want the same locks of several
+// clients wait for each other. It is kept by one of the clients, which need not
+// have any of the locks that its callers hold: who waits for that client's holds
+// does not wait for it.
 type Queue struct {
 	c      *Table
 	lock   *term.Lock
@@ -19,8 +20,9 @@ type Queue struct {
 // queueSpace is of the entries of queues.
 const queueSpace = "queue"
 
-// Queue returns the queue with this entry, which is none of a lock. Those who look see callers that
-// want a lock like one of them. silent says why nobody can have the locks, if their servers do not answer.
+// Queue returns the queue with this entry, which is none of a lock. Those who look
+// see callers that want a lock like one of them. silent says why nobody can have
+// the locks, if their servers do not answer.
 func (c *Table) Queue(entry string, like *term.Lock, silent func() error) *Queue {
 	shown := *like
 	shown.Env, shown.Entry = c.Env, term.EntryKey{Name: entry, Space: queueSpace}
@@ -48,7 +50,8 @@ func (queue *Queue) Enter(ctx context.Context, want *term.Params) (_ *Place, wai
 	return &Place{entry: e}, waited, nil
 }
 
-// Refusals is where the caller notes for those behind it that so few servers answer that nobody can have the locks.
+// Refusals is where the caller notes for those behind it that so few servers
+// answer that nobody can have the locks.
 func (place *Place) Refusals() *request.Refusals { return place.entry.Refusals() }
 
 // Show tells those who wait by whom they are kept waiting, until Leave.

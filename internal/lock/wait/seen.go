@@ -28,7 +28,8 @@ func (seen seen) busy(name string) fact.Busy {
 	return b
 }
 
-// sawAt is what the server has said of a lock that is not free, when it was asked then.
+// sawAt is what the server has said of a lock that is not free, when it was asked
+// then.
 func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
 	seen := seen{owner: owner, ttl: max(0, ttl), asked: asked}
 	if ttl > 0 && wire.Kept(owner) {
@@ -37,7 +38,8 @@ func sawAt(asked time.Time, owner string, ttl time.Duration) seen {
 	return seen
 }
 
-// Saw notes what the server has said of a lock that is not free, when it was asked then.
+// Saw notes what the server has said of a lock that is not free, when it was asked
+// then.
 func (p *Waiter) Saw(asked time.Time, owner string, ttl time.Duration) {
 	p.seen = sawAt(asked, owner, ttl)
 }
@@ -45,9 +47,10 @@ func (p *Waiter) Saw(asked time.Time, owner string, ttl time.Duration) {
 // InVain says whether the caller waits less long than the lock stays.
 func (p *Waiter) InVain() bool { return !p.until.IsZero() && p.until.Before(p.free) }
 
-// inVain says whether the lock stays for longer than a caller waits that has come at that time, and has others before it.
-// What they knew before it came may not be so any more: somebody may have freed the lock. Then whoever is inside the gate is
-// to ask anew. A spin lock's caller does that after its pause.
+// inVain says whether the lock stays for longer than a caller waits that has come
+// at that time, and has others before it. What they knew before it came may not be
+// so any more: somebody may have freed the lock. Then whoever is inside the gate
+// is to ask anew. A spin lock's caller does that after its pause.
 func (e *Entry) inVain(came, until time.Time) bool {
 	e.Lock()
 	free, asked := e.seen.free, e.seen.asked
@@ -62,7 +65,8 @@ func (e *Entry) inVain(came, until time.Time) bool {
 	return true
 }
 
-// saw notes who has the lock. If nobody has it any more, and it stays, those in line learn that.
+// saw notes who has the lock. If nobody has it any more, and it stays, those in
+// line learn that.
 func (e *Entry) saw(now seen) {
 	e.Lock()
 	e.seen = now

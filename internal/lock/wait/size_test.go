@@ -7,8 +7,9 @@ import (
 	"github.com/redlatch/redlatch/internal/lock/term"
 )
 
-// Each hold has one of either. A few bytes more would cost 64, because Go allocates in classes of sizes and puts a header of
-// eight bytes before what is larger than 512.
+// Each hold has one of either. A few bytes more would cost 64, because Go
+// allocates in classes of sizes and puts a header of eight bytes before what is
+// larger than 512.
 func TestAHoldCostsNoLargerSizeClass(t *testing.T) {
 	t.Parallel()
 	const header = 8

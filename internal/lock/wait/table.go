@@ -40,8 +40,8 @@ type Entry struct {
 	Extra      Extra       // those who wait beside the gate; nil: nobody
 }
 
-// An Extra is callers that wait for an entry's lock as one, as readers do. It is called under the
-// entry's mutex.
+// An Extra is callers that wait for an entry's lock as one, as readers do. It is
+// called under the entry's mutex.
 type Extra interface {
 	Waits(list *claim.List)    // tells of them
 	Saw(asked, free time.Time) // sends those away who wait less long than the lock stays, which somebody else has now
@@ -85,8 +85,9 @@ type localQueue struct {
 // worth that much.
 const localQueuePause = time.Second
 
-// enter waits for the caller's turn, and says whether it is inside. A Try fails at once if the queue is not empty: somebody is
-// about to take the lock, or to line up for it.
+// enter waits for the caller's turn, and says whether it is inside. A Try fails at
+// once if the queue is not empty: somebody is about to take the lock, or to line
+// up for it.
 func (local *localQueue) enter(ctx context.Context, p *Waiter, want *term.Params) (in bool, err error) {
 	if want.Try {
 		if local.gate.TryEnter() {
@@ -105,8 +106,8 @@ func (local *localQueue) enter(ctx context.Context, p *Waiter, want *term.Params
 	return in, err
 }
 
-// EnterLocal waits until the callers before this one have their places in Redis. through lets
-// the next one in, and may be called more than once.
+// EnterLocal waits until the callers before this one have their places in Redis.
+// through lets the next one in, and may be called more than once.
 func (c *Table) EnterLocal(ctx context.Context, p *Waiter, l *term.Lock, want *term.Params) (through func(), err error) {
 	local := c.localQueues.Get(l.Key, func() *localQueue { return &localQueue{} })
 	in, err := local.enter(ctx, p, want)
@@ -127,7 +128,8 @@ func (c *Table) EnterLocal(ctx context.Context, p *Waiter, l *term.Lock, want *t
 	return through, err
 }
 
-// Occupy lets the only waiter of an entry inside, and returns the term that it is to take.
+// Occupy lets the only waiter of an entry inside, and returns the term that it is
+// to take.
 func (c *Table) Occupy(e *Entry, l *term.Lock, want *term.Params) *term.Term {
 	e.gate.TryEnter()
 	t := e.newTerm(l, want)
@@ -155,22 +157,23 @@ func (c *Table) Close() {
 	}
 }
 
-// Drain ends the waiting of all callers, now that the server is stopped, and waits until those have returned
-// that may leave something to be settled, at most for d.
+// Drain ends the waiting of all callers, now that the server is stopped, and waits
+// until those have returned that may leave something to be settled, at most for d.
 func (c *Table) Drain(d time.Duration) {
 	c.wake()
 	c.AwaitCallers(d)
 }
 
-// AwaitReleases ends the waiting of all callers, now that the server is stopped, and waits until all
-// holds are released, and their locks in Redis. It fails if ctx ends, or the client is closed.
+// AwaitReleases ends the waiting of all callers, now that the server is stopped,
+// and waits until all holds are released, and their locks in Redis. It fails if
+// ctx ends, or the client is closed.
 func (c *Table) AwaitReleases(ctx context.Context) error {
 	c.wake()
 	return request.AwaitAll(ctx, c.Server.Over, c.entries.Idle, c.own.Idle)
 }
 
-// wake has all waiters at the gates look around, now that the client is closed. A caller that comes
-// to a gate later sees that by itself.
+// wake has all waiters at the gates look around, now that the client is closed. A
+// caller that comes to a gate later sees that by itself.
 func (c *Table) wake() {
 	for _, e := range c.all() {
 		e.gate.Wake()
@@ -180,8 +183,8 @@ func (c *Table) wake() {
 	}
 }
 
-// all returns all entries. The registries are not locked while any of them is looked at:
-// shares of an entry are taken under its term's mutex.
+// all returns all entries. The registries are not locked while any of them is
+// looked at: shares of an entry are taken under its term's mutex.
 func (c *Table) all() []*Entry {
 	return slices.Concat(c.entries.All(), c.queues.All(), c.own.All())
 }
@@ -193,7 +196,8 @@ func (c *Table) Peek(name, owner string) *term.Term {
 	return t
 }
 
-// Keeps says whether a hold of this client has an owner id, or has lapsed and may not have stopped.
+// Keeps says whether a hold of this client has an owner id, or has lapsed and may
+// not have stopped.
 func (c *Table) Keeps(name, owner string) bool {
 	t := c.Peek(name, owner)
 	return (t != nil && t.Live()) || c.Lapsed(owner)

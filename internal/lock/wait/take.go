@@ -9,9 +9,9 @@ import (
 	"github.com/redlatch/redlatch/internal/request"
 )
 
-// Take asks for the lock. If it does not get it, it returns what the server says: so
-// many facts. On failure it leaves the gate once it is known that the lock was not
-// taken, or has been released.
+// Take asks for the lock. If it does not get it, it returns what the server says:
+// so many facts. On failure it leaves the gate once it is known that the lock was
+// not taken, or has been released.
 func Take(ctx context.Context, t *term.Term, call *request.Call, n int) (facts []driver.Reply, err error) {
 	reply, err := call.Run(ctx)
 	if err = judge(call, reply, err, t); err != nil {
@@ -29,8 +29,10 @@ func Take(ctx context.Context, t *term.Term, call *request.Call, n int) (facts [
 	return reply.List, nil
 }
 
-// judge returns why a request has not taken these terms: too few replicas may know of what the server has, and may forget.
-// What it leaves is like what a lost reply may have left: an orphan, which is released on whatever server is the primary by then.
+// judge returns why a request has not taken these terms: too few replicas may know
+// of what the server has, and may forget. What it leaves is like what a lost reply
+// may have left: an orphan, which is released on whatever server is the primary by
+// then.
 func judge(call *request.Call, reply driver.Reply, err error, ts ...*term.Term) error {
 	if short := call.Doubt(err == nil && reply.Kind == driver.ReplyInt); short != nil {
 		call.Unknown, err = true, short
@@ -43,9 +45,9 @@ func judge(call *request.Call, reply driver.Reply, err error, ts ...*term.Term) 
 	return err
 }
 
-// abandon leaves the gates of terms that one request was to take. If it is in flight its
-// outcome is waited for first: a release sent now could overtake it. Should it succeed, the
-// next goroutine of this process inherits the lock.
+// abandon leaves the gates of terms that one request was to take. If it is in
+// flight its outcome is waited for first: a release sent now could overtake it.
+// Should it succeed, the next goroutine of this process inherits the lock.
 func abandon(call *request.Call, ts ...*term.Term) {
 	leave := func() {
 		for _, t := range ts {
@@ -87,9 +89,10 @@ func passOn(t *term.Term) {
 	_ = t.Finish(context.Background(), nil, now, passable)
 }
 
-// start makes a term that was just taken live, with its first hold, and begins a quantum if
-// fresh says that the lock came from elsewhere. It gives the term up, and returns nil, if
-// the term is no longer trusted, was revoked, or the client was closed meanwhile.
+// start makes a term that was just taken live, with its first hold, and begins a
+// quantum if fresh says that the lock came from elsewhere. It gives the term up,
+// and returns nil, if the term is no longer trusted, was revoked, or the client
+// was closed meanwhile.
 func (e *Entry) start(ctx context.Context, t *term.Term, want *term.Params, fresh bool) (h *term.Hold, trusted bool) {
 	now := time.Now()
 	if trusted = t.Trusted(ctx, want.Until, now); trusted {

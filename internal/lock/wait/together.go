@@ -10,9 +10,9 @@ import (
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
-// Together takes locks that one request can take, if all are free. It returns their holds; or
-// which one is not free, else -1, with the error that says so, or an error of the request; or
-// nothing if the locks are to be taken one by one.
+// Together takes locks that one request can take, if all are free. It returns
+// their holds; or which one is not free, else -1, with the error that says so, or
+// an error of the request; or nothing if the locks are to be taken one by one.
 func (c *Table) Together(ctx context.Context, locks []*term.Lock, want *term.Params) (holds []*term.Hold, missing int, err error) {
 	if c.Server.Closed() || !c.Join() { // as Alone does
 		return nil, -1, request.ErrClosed

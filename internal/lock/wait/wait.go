@@ -152,8 +152,8 @@ type Waiter struct {
 
 	intent  *writerIntent // what was announced; nil: nothing
 	inquiry inquiry       // about the holder
-	// refused is called when the lock turns out not to be free, and says whether anybody waits
-	// for it; may be nil: the caller does.
+	// refused is called when the lock turns out not to be free, and says whether
+	// anybody waits for it; may be nil: the caller does.
 	refused func(why error) bool
 }
 
@@ -175,11 +175,13 @@ func (c *Table) NewWaiter(l *term.Lock, want *term.Params) Waiter {
 	return p
 }
 
-// notNow says that the caller would have to wait, and returns whether anybody does.
+// notNow says that the caller would have to wait, and returns whether anybody
+// does.
 func (p *Waiter) notNow(why error) bool { return p.refused == nil || p.refused(why) }
 
-// GiveUpError turns the end of the caller's waiting into a fact.Busy, unless the server does not
-// even say whether anybody has the lock. Other errors stay what they are.
+// GiveUpError turns the end of the caller's waiting into a fact.Busy, unless the
+// server does not even say whether anybody has the lock. Other errors stay what
+// they are.
 func (p *Waiter) GiveUpError(err error) error {
 	seen := p.seen
 	switch {
@@ -199,8 +201,9 @@ func (p *Waiter) GiveUpError(err error) error {
 	return handoff.GaveUp(err, seen.busy(p.c.Server.Name(p.key)))
 }
 
-// enter lines up at the gate of an entry that somebody is in. It returns what the caller
-// was let in with: a term that is passed on, or nil. On failure the entry has been left.
+// enter lines up at the gate of an entry that somebody is in. It returns what the
+// caller was let in with: a term that is passed on, or nil. On failure the entry
+// has been left.
 func (p *Waiter) enter(ctx context.Context, e *Entry, want *term.Params) (*term.Term, error) {
 	var passed *term.Term
 	in, err := false, request.ErrWaitOver
@@ -253,13 +256,15 @@ func (p *Waiter) enterCounted(ctx context.Context, e *Entry, l *term.Lock, want 
 	return passed, err
 }
 
-// NoteHolder notes what is known of the lock by those before the caller, which leaves.
+// NoteHolder notes what is known of the lock by those before the caller, which
+// leaves.
 func (p *Waiter) NoteHolder(e *Entry) {
 	p.seen = e.lastSeen()
 	p.denied = e.refused.Why()
 }
 
-// waiting says how a caller waits for those in e to ask the server, or to release what they have.
+// waiting says how a caller waits for those in e to ask the server, or to release
+// what they have.
 func (p *Waiter) waiting(e *Entry, want *term.Params) request.Waiting {
 	how := request.Waiting{Key: p.key, Asks: &e.refused, Since: want.Since, Until: p.until, Stop: p.c.Server.Done, Held: e}
 	if e.Space == queueSpace { // of several servers
@@ -274,10 +279,12 @@ type turn struct {
 	over  <-chan struct{} // closed when there will be none: a hold has ended, or only its context, with the client; may be nil
 }
 
-// lineUp waits at a gate. before is how the caller waits for the answers that those before it are owed, nil if they may owe one
-// for ever; slow is called once after Options.SlowWait, unless it is nil. They stand apart from the turn, or all that they refer
-// to would be allocated, also by who need not wait. lineUp returns what the caller was let in with. If it fails, in says whether the caller is inside
-// nevertheless: it was let in while it gave up.
+// lineUp waits at a gate. before is how the caller waits for the answers that
+// those before it are owed, nil if they may owe one for ever; slow is called once
+// after Options.SlowWait, unless it is nil. They stand apart from the turn, or all
+// that they refer to would be allocated, also by who need not wait. lineUp returns
+// what the caller was let in with. If it fails, in says whether the caller is
+// inside nevertheless: it was let in while it gave up.
 func (p *Waiter) lineUp(ctx context.Context, g *gate.Gate[*term.Term], turn turn, before *request.Waiting, slow func(time.Duration)) (passed *term.Term, in bool, err error) {
 	tk, ok := p.c.tickets.Get().(*ticket)
 	if !ok {
@@ -297,10 +304,11 @@ func (p *Waiter) lineUp(ctx context.Context, g *gate.Gate[*term.Term], turn turn
 	return passed, in, err
 }
 
-// A ticket is a place in a gate's queue, and an alarm that wakes who waits there. Most
-// who wait are let in long before it would ring. So it stays set for whoever has the
-// place next, who sets it again only to an earlier time, or after it has rung: to set a
-// timer and to stop it for each of them took a tenth of a hand-off's time.
+// A ticket is a place in a gate's queue, and an alarm that wakes who waits there.
+// Most who wait are let in long before it would ring. So it stays set for whoever
+// has the place next, who sets it again only to an earlier time, or after it has
+// rung: to set a timer and to stop it for each of them took a tenth of a
+// hand-off's time.
 type ticket struct {
 	*gate.Ticket[*term.Term]
 	shownWait // guarded by the gate
@@ -331,8 +339,8 @@ func (tk *ticket) wakeAt(at, now time.Time) {
 	}
 }
 
-// await waits until w is let in. Close wakes who waits at the gate of an entry, whose turn has no over: a channel that all
-// listen to costs every hand-off time.
+// await waits until w is let in. Close wakes who waits at the gate of an entry,
+// whose turn has no over: a channel that all listen to costs every hand-off time.
 func (p *Waiter) await(ctx context.Context, tk *ticket, turn turn, before *request.Waiting, slow func(time.Duration)) error {
 	warn := p.c.SlowWait
 	if slow == nil {

@@ -132,8 +132,8 @@ func rateLimiter(c *redlatch.Client, _ int) (operation, error) {
 	return func(ctx context.Context) error { return l.Acquire(ctx, 1) }, err
 }
 
-// latch lets 1,000 goroutines go. That they have come to rest before the count-down
-// cannot be seen from outside: it gets a pause, which uses no CPU time.
+// latch lets 1,000 goroutines go. That they have come to rest before the
+// count-down cannot be seen from outside: it gets a pause, which uses no CPU time.
 func countDown(c *redlatch.Client, _ int) (operation, error) {
 	l := latch.New(c, "load")
 	const crowd = 1000

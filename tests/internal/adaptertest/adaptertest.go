@@ -1,6 +1,6 @@
-// Package adaptertest has the tests that all adapters have in common, beside those of
-// package drivertest. It imports no client library: an adapter is tested with more than
-// one version of its own.
+// Package adaptertest has the tests that all adapters have in common, beside those
+// of package drivertest. It imports no client library: an adapter is tested with
+// more than one version of its own.
 package adaptertest
 
 import (
@@ -56,9 +56,9 @@ func Start(kind testserver.Kind) func(*testing.T) drivertest.Server {
 	}
 }
 
-// EndsInTime checks that nothing takes longer than the driver says, whatever the server
-// does, and whether or not it was there before; and that a subscription waits for nobody.
-// inBubble runs f in fake time with a driver behind a proxy.
+// EndsInTime checks that nothing takes longer than the driver says, whatever the
+// server does, and whether or not it was there before; and that a subscription
+// waits for nobody. inBubble runs f in fake time with a driver behind a proxy.
 func EndsInTime(t *testing.T, inBubble func(t *testing.T, f func(t *testing.T, p *faultnet.Proxy, d driver.Acker))) {
 	t.Helper()
 	for name, fault := range map[string]func(*faultnet.Proxy){

@@ -17,7 +17,8 @@ import (
 	"github.com/redlatch/redlatch/internal/faultnet"
 )
 
-// A Dial returns a driver that makes its connections with dial, and ends with the test.
+// A Dial returns a driver that makes its connections with dial, and ends with the
+// test.
 type Dial = func(t *testing.T, dial func(context.Context) (net.Conn, error)) driver.Redis
 
 // A Bubble runs f in fake time.
@@ -64,11 +65,14 @@ func newSite(t *testing.T, open Dial, away time.Duration) *site {
 
 func nothing(context.Context) error { return nil }
 
-// soon is how late a caller may be that leaves, unless it is in the driver when the server falls silent.
+// soon is how late a caller may be that leaves, unless it is in the driver when
+// the server falls silent.
 const soon = 20 * time.Millisecond
 
-// LeaversAreInTime has callers leave a server that has fallen silent. Those that were in the driver at that moment may be late, but
-// no others, whether or not their contexts have said when they will end; and Close and Shutdown wait for none of them.
+// LeaversAreInTime has callers leave a server that has fallen silent. Those that
+// were in the driver at that moment may be late, but no others, whether or not
+// their contexts have said when they will end; and Close and Shutdown wait for
+// none of them.
 func LeaversAreInTime(t *testing.T, in Bubble) {
 	t.Helper()
 	for name, end := range map[string]func(t *testing.T, s *site) (limit time.Duration){
@@ -162,8 +166,9 @@ func leaves(t *testing.T, after, late time.Duration, call func(context.Context) 
 	}
 }
 
-// LeaversCostNothing counts what callers send that give up before a distant server could answer: to take a lock, and to release
-// it when it is known that it was taken.
+// LeaversCostNothing counts what callers send that give up before a distant server
+// could answer: to take a lock, and to release it when it is known that it was
+// taken.
 func LeaversCostNothing(t *testing.T, in Bubble) {
 	t.Helper()
 	in(t, func(t *testing.T, open Dial) {
@@ -198,7 +203,8 @@ func LeaversCostNothing(t *testing.T, in Bubble) {
 	})
 }
 
-// AFarMemberCostsNothing counts what callers of a RedLock send to a member that has not answered when they have released the lock.
+// AFarMemberCostsNothing counts what callers of a RedLock send to a member that
+// has not answered when they have released the lock.
 func AFarMemberCostsNothing(t *testing.T, in Bubble) {
 	t.Helper()
 	for _, away := range []time.Duration{5 * time.Millisecond, 40 * time.Millisecond} {

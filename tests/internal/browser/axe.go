@@ -11,7 +11,8 @@ import (
 // axeFile is where scripts/axe.sh puts axe-core.
 const axeFile = ".tools/axe/axe.min.js"
 
-// axe returns axe-core. The tests of a package run in its folder, somewhere below the repository's.
+// axe returns axe-core. The tests of a package run in its folder, somewhere below
+// the repository's.
 func (b *Browser) axe() string {
 	b.Helper()
 	for up := ".."; len(up) < 30; up = filepath.Join(up, "..") {
@@ -23,8 +24,9 @@ func (b *Browser) axe() string {
 	return ""
 }
 
-// Barriers returns what axe-core has against the page as it is open, a line for each element: what the rules that it applies
-// by itself call serious or critical. It needs scripts/axe.sh.
+// Barriers returns what axe-core has against the page as it is open, a line for
+// each element: what the rules that it applies by itself call serious or critical.
+// It needs scripts/axe.sh.
 func (b *Browser) Barriers() []string {
 	b.Helper()
 	if !Value[bool](b, "!!window.axe") {

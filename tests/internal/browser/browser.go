@@ -42,7 +42,8 @@ func chromium(t *testing.T) string {
 	return path
 }
 
-// A Browser is one page of a Chromium, and what it has asked for and complained about.
+// A Browser is one page of a Chromium, and what it has asked for and complained
+// about.
 type Browser struct {
 	*testing.T
 
@@ -54,8 +55,8 @@ type Browser struct {
 	problems []string
 }
 
-// Start starts a Chromium that may ask one server. A page that asks another one, or that does
-// what its policy forbids, or that throws an error, fails the test.
+// Start starts a Chromium that may ask one server. A page that asks another one,
+// or that does what its policy forbids, or that throws an error, fails the test.
 func Start(t *testing.T, own string) *Browser {
 	t.Helper()
 	b := &Browser{T: t, own: own}

@@ -19,8 +19,8 @@ import (
 	"github.com/redlatch/redlatch/redlatchvalkey"
 )
 
-// Lingering are functions of the client libraries whose goroutines end some time after
-// the driver: they are connecting, or asking a cluster for its nodes.
+// Lingering are functions of the client libraries whose goroutines end some time
+// after the driver: they are connecting, or asking a cluster for its nodes.
 var Lingering = []string{
 	"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial",
 	"github.com/redis/rueidis.(*clusterClient)._refresh.func2",
@@ -39,8 +39,8 @@ type Place struct {
 	Timeout  time.Duration // what each adapter may take for a request; 0: DefaultTimeout
 }
 
-// DefaultTimeout is as long as a lease of 30 s allows, go-redis' 3 s for a connection
-// included: a busy machine lets a server stand still for seconds.
+// DefaultTimeout is as long as a lease of 30 s allows, go-redis' 3 s for a
+// connection included: a busy machine lets a server stand still for seconds.
 const DefaultTimeout = 7 * time.Second
 
 // Single is the place of one server.

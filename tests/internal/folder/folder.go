@@ -21,7 +21,8 @@ type Folder struct {
 	Env []string // beside that of this process
 }
 
-// At returns the folder at a path, for commands with so much more in their environment.
+// At returns the folder at a path, for commands with so much more in their
+// environment.
 func At(t *testing.T, dir string, env ...string) Folder {
 	t.Helper()
 	return Folder{t, dir, env}

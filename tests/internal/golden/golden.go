@@ -1,6 +1,6 @@
-// Package golden is what the golden files in internal/wire say: what one version of
-// Redisson does to Redis, call by call. tests/interop records it from the real one,
-// and tests/clients compares redlatch with it.
+// Package golden is what the golden files in internal/wire say: what one version
+// of Redisson does to Redis, call by call. tests/interop records it from the real
+// one, and tests/clients compares redlatch with it.
 package golden
 
 import "time"
@@ -101,7 +101,8 @@ func RoundUp(ttl int64) int64 {
 	return (ttl + unit - 1) / unit * unit
 }
 
-// Entries are what one version of Redisson calls the locks and synchronizers of entries.
+// Entries are what one version of Redisson calls the locks and synchronizers of
+// entries.
 type Entries struct {
 	Redisson string  `json:"redisson"`
 	Entries  []Entry `json:"entries"`

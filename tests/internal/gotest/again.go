@@ -18,8 +18,8 @@ type retry struct {
 	why      []unproven // what is to be said of them, if they pass
 }
 
-// again runs what failed and says nothing about the library once more, and says whether all of it passed. If anything else
-// failed, it runs nothing.
+// again runs what failed and says nothing about the library once more, and says
+// whether all of it passed. If anything else failed, it runs nothing.
 func (r *run) again(dir, label, seed string, args []string) (ok bool, err error) {
 	all, ok := r.excused()
 	if !ok {
@@ -54,7 +54,8 @@ func isPackage(arg string) bool {
 	return strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "github.com/")
 }
 
-// excused returns what to run once more, or false if something failed that nothing excuses.
+// excused returns what to run once more, or false if something failed that nothing
+// excuses.
 func (r *run) excused() (all []retry, ok bool) {
 	if r.broken {
 		return nil, false

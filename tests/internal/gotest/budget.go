@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A budget is what the tests of a run are to take of the processor. A run that takes half as much again may have met a busy
-// machine; the second one in a row fails.
+// A budget is what the tests of a run are to take of the processor. A run that
+// takes half as much again may have met a busy machine; the second one in a row
+// fails.
 type budget struct {
 	figure time.Duration // 0: any
 	over   string        // the file that is there after a run that took too much
@@ -21,8 +22,8 @@ func (b budget) isOver() bool {
 	return b.figure > 0 && err == nil
 }
 
-// keeps prints what a run took beside the figure, and says whether it may. A run that has failed may not have run everything: it
-// decides nothing.
+// keeps prints what a run took beside the figure, and says whether it may. A run
+// that has failed may not have run everything: it decides nothing.
 func (b budget) keeps(r *run, passed bool) (bool, error) {
 	tests, now := r.tests()
 	fmt.Printf("the tests took %s of processor time, and building them %s", seconds(tests), seconds(max(0, r.all-now)))

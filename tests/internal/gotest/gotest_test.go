@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// The tests of a module of this name: each file is a package, and what it does in its first run and in those after it.
+// The tests of a module of this name: each file is a package, and what it does in
+// its first run and in those after it.
 var world = map[string]string{
 	"passed": `func TestIt(t *testing.T) {
 		if !first(t) || flag.Lookup("test.parallel").Value.String() != "3" { t.Error("was run twice, or without its flags") }
@@ -145,7 +146,8 @@ func TestOnlyWhatProvesNothingIsRunAgain(t *testing.T) {
 	}
 }
 
-// play runs gotest with these packages of the world in dir, and returns what it prints and whether it is green.
+// play runs gotest with these packages of the world in dir, and returns what it
+// prints and whether it is green.
 func play(t *testing.T, dir, packages string, flags ...string) (text string, green bool) {
 	t.Helper()
 	self, err := os.Executable()
@@ -178,7 +180,8 @@ func TestTheUnprovenOfSeveralRunsCountTogether(t *testing.T) {
 	}
 }
 
-// The packages say what their tests take of the processor, and a run believes them.
+// The packages say what their tests take of the processor, and a run believes
+// them.
 func TestARunThatTakesTooMuchIsSeen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs, for make check")
@@ -202,7 +205,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// A run that takes far more than the figure may have met a busy machine; the second in a row has not.
+// A run that takes far more than the figure may have met a busy machine; the
+// second in a row has not.
 func TestTheSecondRunAboveTheFigureFails(t *testing.T) {
 	over := filepath.Join(t.TempDir(), "over")
 	keeps := func(processor time.Duration, passed, want bool) {

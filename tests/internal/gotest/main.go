@@ -1,15 +1,21 @@
-// Command gotest runs `go test` for make: gotest [FLAG...] ARG... runs `go test ARG...`.
+// Command gotest runs `go test` for make: gotest [FLAG...] ARG... runs `go test
+// ARG...`.
 //
-// It prints a line for each package that has tests, and all that a failed test says. At the end it prints the packages that
-// took the longest and what they took of the processor.
+// It prints a line for each package that has tests, and all that a failed test
+// says. At the end it prints the packages that took the longest and what they took
+// of the processor.
 //
-// All that is left to chance (see internal/randtest) begins with one seed, which is another one in each run.
+// All that is left to chance (see internal/randtest) begins with one seed, which
+// is another one in each run.
 //
-// A failure says nothing about the library if the race detector itself ended the program, or if the process of the test stood
-// still meanwhile (see internal/standstill). If nothing failed in another way, what failed so runs once more, with the same seed.
-// A test that failed for a standstill and passes then counts as NOT PROVEN, as do the tests that say so themselves. They are
-// listed at the end, each once, and more than a few fail the run. If the environment variable REDLATCH_UNPROVEN names a file,
-// the tests that it lists count, too, and the run adds its own.
+// A failure says nothing about the library if the race detector itself ended the
+// program, or if the process of the test stood still meanwhile (see
+// internal/standstill). If nothing failed in another way, what failed so runs once
+// more, with the same seed. A test that failed for a standstill and passes then
+// counts as NOT PROVEN, as do the tests that say so themselves. They are listed at
+// the end, each once, and more than a few fail the run. If the environment
+// variable REDLATCH_UNPROVEN names a file, the tests that it lists count, too, and
+// the run adds its own.
 package main
 
 import (
@@ -77,10 +83,12 @@ func gotest(dir, label string, b budget, args []string) (ok bool, err error) {
 	return ok && few && within, err
 }
 
-// unprovenFile is the environment variable that names a file of tests that have proven nothing: those of several runs.
+// unprovenFile is the environment variable that names a file of tests that have
+// proven nothing: those of several runs.
 const unprovenFile = "REDLATCH_UNPROVEN"
 
-// tellUnproven lists the tests that have proven nothing, and says whether they are few, with those that the file lists.
+// tellUnproven lists the tests that have proven nothing, and says whether they are
+// few, with those that the file lists.
 func (r *run) tellUnproven(file string) (few bool, err error) {
 	var lines []string
 	seen := map[string]bool{}

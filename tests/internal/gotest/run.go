@@ -72,7 +72,8 @@ type event struct {
 	FailedBuild   string  // what did not build
 }
 
-// execute runs `go test ARG...` and prints what it says as it says it. What is left to chance begins with the seed.
+// execute runs `go test ARG...` and prints what it says as it says it. What is
+// left to chance begins with the seed.
 func execute(dir, label, seed string, args []string) (*run, error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:gosec // the arguments of make
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -208,7 +209,8 @@ func whole(test string) string {
 	return name
 }
 
-// output keeps a line of a package or of one of its tests, and returns it if it is to be printed now.
+// output keeps a line of a package or of one of its tests, and returns it if it is
+// to be printed now.
 func (r *run) output(p *pkg, e event) string {
 	if long, ok := strings.CutPrefix(e.Output, standstill.Line); ok {
 		if d, err := time.ParseDuration(strings.TrimSpace(long)); err == nil {
@@ -269,7 +271,8 @@ func (p *pkg) report() string {
 	return all.String()
 }
 
-// tests is what the tests took of the processor, and building what the rest took. What go test believed took nothing now.
+// tests is what the tests took of the processor, and building what the rest took.
+// What go test believed took nothing now.
 func (r *run) tests() (sum, now time.Duration) {
 	for _, p := range r.packages {
 		sum += p.took

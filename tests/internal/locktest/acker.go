@@ -29,7 +29,8 @@ type Acker struct {
 	asked    int             // how often it was asked for the number of replicas
 }
 
-// MustBeAcked panics unless the script says that replicas may have to acknowledge it. Those that do are tested to write in any case.
+// MustBeAcked panics unless the script says that replicas may have to acknowledge
+// it. Those that do are tested to write in any case.
 func MustBeAcked(s *driver.Script) {
 	if !strings.Contains(s.Source(), "\n-- acked\n") {
 		panic("replicas are to acknowledge " + s.Name() + ", whose header does not say acked")

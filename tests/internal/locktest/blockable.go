@@ -62,7 +62,8 @@ func Pretending(tb testing.TB, of ...observe.Hooks) *redlatch.Client {
 	return Observed(ClientOf(tb, &Blockable{End: end}, redlatch.Config{}), of...)
 }
 
-// PairAllocs returns how often a lock of such a client allocates when it is acquired and released.
+// PairAllocs returns how often a lock of such a client allocates when it is
+// acquired and released.
 func PairAllocs(t *testing.T, c *redlatch.Client) float64 {
 	t.Helper()
 	l := c.Lock("orders")

@@ -44,7 +44,8 @@ func (w *World) WantNoKeys() {
 	}
 }
 
-// WantQuiet checks that nobody listens any more, once the spare places of a fair lock have gone.
+// WantQuiet checks that nobody listens any more, once the spare places of a fair
+// lock have gone.
 func (w *World) WantQuiet() {
 	w.Helper()
 	synctest.Wait()

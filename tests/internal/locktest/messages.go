@@ -6,9 +6,10 @@ import (
 	"testing/synctest"
 )
 
-// Listen calls hear for each message on these channels, one after the other, until the test
-// ends. hear must not ask the server, which may be waiting for hear. A channel with a star is
-// a pattern; the server does not count who listens by one. If hear is nil, messages are dropped.
+// Listen calls hear for each message on these channels, one after the other, until
+// the test ends. hear must not ask the server, which may be waiting for hear. A
+// channel with a star is a pattern; the server does not count who listens by one.
+// If hear is nil, messages are dropped.
 func (w *World) Listen(hear func(channel, text string), channels ...string) {
 	sub := w.Server.NewSubscriber()
 	w.Server.Lock() // who counts subscribers looks at their channels under this lock alone
@@ -38,8 +39,8 @@ func (w *World) Listen(hear func(channel, text string), channels ...string) {
 		}
 	}()
 	w.Cleanup(func() {
-		// A client that is still there may publish just now. So nobody closes the channels of
-		// sub: miniredis would send to a closed one.
+		// A client that is still there may publish just now. So nobody closes the channels
+		// of sub: miniredis would send to a closed one.
 		w.Server.Lock()
 		for _, channel := range channels {
 			sub.Unsubscribe(channel)
@@ -51,13 +52,14 @@ func (w *World) Listen(hear func(channel, text string), channels ...string) {
 	})
 }
 
-// Messages returns a function that returns what has been published on a channel since it
-// was called last.
+// Messages returns a function that returns what has been published on a channel
+// since it was called last.
 func (w *World) Messages(channel string) (published func() []string) {
 	return w.collect(func(_, text string) string { return text }, channel)
 }
 
-// Eavesdrop is Messages for all of Redisson's channels. Each message follows its channel's name.
+// Eavesdrop is Messages for all of Redisson's channels. Each message follows its
+// channel's name.
 func (w *World) Eavesdrop() (published func() []string) {
 	return w.collect(func(channel, text string) string { return channel + " " + text }, "redisson*")
 }

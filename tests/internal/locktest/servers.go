@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// Commands returns how many commands a server has executed since the last look, those
-// in scripts included.
+// Commands returns how many commands a server has executed since the last look,
+// those in scripts included.
 func Commands(t *testing.T, s *testserver.Server) (n int) {
 	t.Helper()
 	for _, calls := range Executed(t, s) {
@@ -42,8 +42,9 @@ func Executed(t *testing.T, s *testserver.Server) map[string]int {
 	return by
 }
 
-// OnRealServers runs a test with a server of each kind, at the same time. It is a long
-// story: a short test has fake time, and an adapter on a real server elsewhere.
+// OnRealServers runs a test with a server of each kind, at the same time. It is a
+// long story: a short test has fake time, and an adapter on a real server
+// elsewhere.
 func OnRealServers(t *testing.T, test func(t *testing.T, s *testserver.Server)) {
 	t.Helper()
 	Long(t)
@@ -69,8 +70,8 @@ func ClientOf(tb testing.TB, r driver.Redis, cfg redlatch.Config) *redlatch.Clie
 	return c
 }
 
-// RawGoredis is a client of the test's own, which waits for as long as it takes: go-redis would
-// send again what is not answered in time.
+// RawGoredis is a client of the test's own, which waits for as long as it takes:
+// go-redis would send again what is not answered in time.
 func RawGoredis(tb testing.TB, s *testserver.Server) *redis.Client {
 	tb.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), DialTimeout: Generous, ReadTimeout: Generous, WriteTimeout: Generous})

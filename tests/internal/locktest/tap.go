@@ -18,7 +18,8 @@ import (
 type Tap struct {
 	driver.Redis // the driver
 
-	// Hook decides what becomes of a request: next executes it. Keyed is one that sees the keys, too.
+	// Hook decides what becomes of a request: next executes it. Keyed is one that sees
+	// the keys, too.
 	Hook  func(script string, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
 	Keyed func(script string, keys, args []string, next func() (driver.Reply, error)) (driver.Reply, error)
 	Off   atomic.Bool           // Hook is not asked
@@ -59,7 +60,8 @@ func (d *Tap) Run(ctx context.Context, s *driver.Script, keys, args []string) (d
 	return d.Hook(s.Name(), args, next)
 }
 
-// Again returns a function that has the last request of a script executed once more.
+// Again returns a function that has the last request of a script executed once
+// more.
 func (d *Tap) Again(name string, args []string) func() {
 	v, _ := d.scripts.Load(name)
 	sk := v.([2]any)

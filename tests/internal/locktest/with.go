@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/bridge"
 )
 
-// With returns the same lock with these options more, each member of a MultiLock if it is one: for tests that are given locks
-// of all kinds.
+// With returns the same lock with these options more, each member of a MultiLock
+// if it is one: for tests that are given locks of all kinds.
 func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
 	if members := Members(l); len(members) > 0 {
 		for i, m := range members {
@@ -33,7 +33,8 @@ func With(l *redlatch.Lock, opts ...redlatch.PlainOption) *redlatch.Lock {
 	return bridge.NewLock(in.Of, kind, spec, nil).(*redlatch.Lock) //nolint:forcetypeassert // as it says
 }
 
-// Members returns the locks that a MultiLock or a RedLock consists of, in the order in which they are acquired.
+// Members returns the locks that a MultiLock or a RedLock consists of, in the
+// order in which they are acquired.
 func Members(l *redlatch.Lock) []*redlatch.Lock {
 	all := bridge.OpenLock(l).Members
 	members := make([]*redlatch.Lock, len(all))

@@ -76,7 +76,8 @@ func Long(t *testing.T) {
 	}
 }
 
-// WithSeeds runs f in fake time, once with each seed below n; a short test has a third of them.
+// WithSeeds runs f in fake time, once with each seed below n; a short test has a
+// third of them.
 func WithSeeds(t *testing.T, n uint64, f func(w *World, seed uint64)) {
 	t.Helper()
 	if testing.Short() {
@@ -240,8 +241,8 @@ func Later[T any](f func() T) <-chan T {
 }
 
 // InRealTime is for what fake time cannot show, such as the garbage collector. Its
-// time-outs are long: a busy machine may make anybody wait for seconds. Such tests run
-// side by side.
+// time-outs are long: a busy machine may make anybody wait for seconds. Such tests
+// run side by side.
 func InRealTime(t *testing.T) *World {
 	t.Helper()
 	t.Parallel()

@@ -1,5 +1,5 @@
-// Package redissonlua has scripts that do what those of a Redisson client do, step by step of its protocol, for tests that
-// let one take part and for the benchmark.
+// Package redissonlua has scripts that do what those of a Redisson client do, step
+// by step of its protocol, for tests that let one take part and for the benchmark.
 package redissonlua
 
 // Scripts are by what they do: "redisson.take", "redisson.unlock" and so on.

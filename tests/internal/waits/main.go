@@ -1,13 +1,14 @@
-// Command waits lists the tests that run on real servers, in real time, or with other programs: `waits PATTERN...` in a module
-// or a workspace.
+// Command waits lists the tests that run on real servers, in real time, or with
+// other programs: `waits PATTERN...` in a module or a workspace.
 //
-// A line has the longest that the test waits for one thing, what it runs on, its name, and what it waits for: the call in the
-// test, and where the limit stands.
+// A line has the longest that the test waits for one thing, what it runs on, its
+// name, and what it waits for: the call in the test, and where the limit stands.
 //
-// The waits are read from the sources, not measured: constants in the test and in what it calls among the tests. It does not
-// list what the library itself waits for, what a test does in fake time, or a channel that a test reads without a limit: the
-// limit of `go test` ends that. How long a server may take to start and to answer is listed only for tests that wait for
-// nothing else.
+// The waits are read from the sources, not measured: constants in the test and in
+// what it calls among the tests. It does not list what the library itself waits
+// for, what a test does in fake time, or a channel that a test reads without a
+// limit: the limit of `go test` ends that. How long a server may take to start and
+// to answer is listed only for tests that wait for nothing else.
 package main
 
 import (
@@ -30,7 +31,8 @@ func main() {
 	show(tests)
 }
 
-// list returns the tests package by package, those that may wait the longest first.
+// list returns the tests package by package, those that may wait the longest
+// first.
 func list(patterns []string) ([]test, error) {
 	pkgs, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |

@@ -21,7 +21,8 @@ const (
 	inRealTime  = "real time"
 )
 
-// waiters are the functions that wait, and which of their arguments says for how long at most.
+// waiters are the functions that wait, and which of their arguments says for how
+// long at most.
 var waiters = map[string]int{
 	"time.Sleep": 0, "time.After": 0, "time.NewTimer": 0, "time.AfterFunc": 0, "time.NewTicker": 0, "time.Tick": 0,
 	"context.WithTimeout": 1, "context.WithTimeoutCause": 1,
@@ -32,7 +33,8 @@ var waiters = map[string]int{
 	until: 0,
 }
 
-// until is what a loop begins with that ends at some time, as in "for end := time.Now().Add(d)".
+// until is what a loop begins with that ends at some time, as in "for end :=
+// time.Now().Add(d)".
 const until = "(time.Time).Add"
 
 // starters start another program.
@@ -43,7 +45,8 @@ var starters = []string{
 // bubble is where fake time begins.
 const bubble = "testing/synctest.Test"
 
-// harness are packages that start servers and talk to them: their limits say nothing about a test.
+// harness are packages that start servers and talk to them: their limits say
+// nothing about a test.
 const harness = "/internal/testserver"
 
 // A test is what a Test function does outside of fake time.
@@ -109,7 +112,8 @@ type call struct {
 // A program is all functions for tests.
 type program map[string]*fn
 
-// read reads the functions, as often as that brings news: what one does depends on what others do.
+// read reads the functions, as often as that brings news: what one does depends on
+// what others do.
 func read(pkgs []*packages.Package) program {
 	p := program{}
 	for _, pkg := range pkgs {
@@ -131,7 +135,8 @@ func read(pkgs []*packages.Package) program {
 	return p
 }
 
-// isForTests says whether a file belongs to the tests, and not to the library or the command.
+// isForTests says whether a file belongs to the tests, and not to the library or
+// the command.
 func isForTests(pkg *packages.Package, file *ast.File) bool {
 	path := pkg.PkgPath + "/"
 	return strings.HasSuffix(pkg.Fset.Position(file.Package).Filename, "_test.go") ||
@@ -166,7 +171,8 @@ func (p program) add(pkg *packages.Package, file *ast.File) {
 	}
 }
 
-// id names a function or a variable of a package, the same in each of the forms in which a package is loaded.
+// id names a function or a variable of a package, the same in each of the forms in
+// which a package is loaded.
 func id(obj types.Object) string {
 	switch o := obj.(type) {
 	case *types.Func:
@@ -211,7 +217,8 @@ func (p program) isBubble(f *fn, c *ast.CallExpr) bool {
 	return to == bubble || g != nil && g.bubbles
 }
 
-// insideBubbles are the types of the functions that f runs in fake time and does not name: they stand in a table.
+// insideBubbles are the types of the functions that f runs in fake time and does
+// not name: they stand in a table.
 func (p program) insideBubbles(f *fn) (all []types.Type) {
 	ast.Inspect(f.code, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
@@ -307,8 +314,8 @@ func (f *fn) wasGiven(arg ast.Expr) (was bool) {
 	return was
 }
 
-// wait notes that a call waits, as long as a constant or something else says, unless a parameter of f says it: then the calls
-// of f wait.
+// wait notes that a call waits, as long as a constant or something else says,
+// unless a parameter of f says it: then the calls of f wait.
 func (p program) wait(f *fn, c *ast.CallExpr, to string, what ast.Node) {
 	limits := map[int]bool{}
 	if i, ok := waiters[to]; ok {
@@ -334,7 +341,8 @@ func (p program) wait(f *fn, c *ast.CallExpr, to string, what ast.Node) {
 	}
 }
 
-// purpose is what waits, as it stands there; of a call that makes a context, what that is used for first.
+// purpose is what waits, as it stands there; of a call that makes a context, what
+// that is used for first.
 func (f *fn) purpose(c *ast.CallExpr, what ast.Node) string {
 	ctx := f.assigned(c)
 	ast.Inspect(f.code, func(n ast.Node) bool {
@@ -411,7 +419,8 @@ func (p program) tests() (all []test) {
 	return all
 }
 
-// reach finds the waits of f and of all that it uses, and whether one of them starts a program.
+// reach finds the waits of f and of all that it uses, and whether one of them
+// starts a program.
 func (p program) reach(f *fn, seen map[*fn]bool) (waits []wait, starts bool) {
 	seen[f] = true
 	waits, starts = slices.Clone(f.waits), f.starts

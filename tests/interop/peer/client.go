@@ -116,8 +116,8 @@ func (t Thread) Owner(ctx context.Context) (string, error) {
 	return a.Owner, err
 }
 
-// EntryNames returns the names of what Redisson keeps about one entry of a map, a set and a multimap, by the methods
-// that have them.
+// EntryNames returns the names of what Redisson keeps about one entry of a map, a
+// set and a multimap, by the methods that have them.
 func (t Thread) EntryNames(ctx context.Context, object, key string) (map[string]string, error) {
 	a, err := t.client.peer.call(ctx, request{Op: "entryNames", Client: t.client.handle, Thread: t.name, Name: object, Values: []string{key}})
 	return a.Names, err

@@ -93,7 +93,8 @@ func plays() (all []cast) {
 	return all
 }
 
-// TestNoTwoProcessesTrustWhateverGoesWrong plays all types that are held, in each topology, each on a kind of server that chance chooses.
+// TestNoTwoProcessesTrustWhateverGoesWrong plays all types that are held, in each
+// topology, each on a kind of server that chance chooses.
 func TestNoTwoProcessesTrustWhateverGoesWrong(t *testing.T) {
 	locktest.Long(t)
 	length := 2 * time.Minute
@@ -182,7 +183,8 @@ func (c *campaign) begin() {
 	}
 }
 
-// TestTheFleetsCheckerNoticesALoss has a server lose its data behind the back of the checker.
+// TestTheFleetsCheckerNoticesALoss has a server lose its data behind the back of
+// the checker.
 func TestTheFleetsCheckerNoticesALoss(t *testing.T) {
 	locktest.Long(t)
 	t.Parallel()
@@ -208,7 +210,8 @@ func (c *campaign) verdict() sim.Verdict {
 	return sim.Judge(c.typ, all, c.losses...)
 }
 
-// play has one thing go wrong with a process, and one with the servers, at a time, and then all processes end.
+// play has one thing go wrong with a process, and one with the servers, at a time,
+// and then all processes end.
 func (c *campaign) play(end time.Time) {
 	c.Helper()
 	var processes sync.WaitGroup
@@ -227,8 +230,9 @@ func (c *campaign) play(end time.Time) {
 	}
 }
 
-// next returns what goes wrong with the servers next, and after which pause. It draws as much each time, whatever becomes of it: a slot
-// that moves draws something for each key that happens to be there.
+// next returns what goes wrong with the servers next, and after which pause. It
+// draws as much each time, whatever becomes of it: a slot that moves draws
+// something for each key that happens to be there.
 func (c *campaign) next(chance *rand.Rand) (pause time.Duration, strike func()) {
 	pause, f, d := upTo(chance, 6*time.Second), c.faults[chance.IntN(len(c.faults))], upTo(chance, 2*watchdog)
 	own := rand.New(rand.NewPCG(c.seed, chance.Uint64())) //nolint:gosec // it has to be the same each time
@@ -249,7 +253,8 @@ func (c *campaign) next(chance *rand.Rand) (pause time.Duration, strike func()) 
 	}
 }
 
-// What goes wrong next must not hang on how many keys a slot had when it moved: a seed would not repeat it.
+// What goes wrong next must not hang on how many keys a slot had when it moved: a
+// seed would not repeat it.
 func TestAFaultOfTheServersDrawsNothingOfTheNextOnes(t *testing.T) {
 	var played [2][]string
 	for i := range played {
@@ -274,7 +279,8 @@ func TestAFaultOfTheServersDrawsNothingOfTheNextOnes(t *testing.T) {
 	}
 }
 
-// A loss with another name has no line on the page, and is excused without anybody seeing it.
+// A loss with another name has no line on the page, and is excused without anybody
+// seeing it.
 func TestTheLossesOfACampaignAreThoseOfTheSimulation(t *testing.T) {
 	losses := 0
 	for _, f := range append((&set{}).faults(), serverFault{loss: wiped}) {
@@ -397,7 +403,8 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// await waits until a process has ended by itself: each worker gives up what it waits for, and has to get through what it does.
+// await waits until a process has ended by itself: each worker gives up what it
+// waits for, and has to get through what it does.
 func (c *campaign) await(p *process) {
 	select {
 	case <-p.ended:
@@ -412,7 +419,8 @@ func (c *campaign) await(p *process) {
 	}
 }
 
-// strike has one thing go wrong with a process or its ways, and returns when it is over.
+// strike has one thing go wrong with a process or its ways, and returns when it is
+// over.
 func (c *campaign) strike() {
 	menu := []string{"process is killed", "process stands still", "ways are cut", "requests are cut", "replies are cut", "connections break", "requests and replies are late or lost"}
 	if c.redisson != nil {

@@ -29,7 +29,8 @@ import (
 	"github.com/redlatch/redlatch/tests/sim"
 )
 
-// roleEnv is the variable with the role of a child, as JSON. A program of this test that has it is a process of the fleet.
+// roleEnv is the variable with the role of a child, as JSON. A program of this
+// test that has it is a process of the fleet.
 const roleEnv = "REDLATCH_CAMPAIGN_ROLE"
 
 const (

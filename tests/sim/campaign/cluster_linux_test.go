@@ -57,7 +57,8 @@ func cluster(t *testing.T, kind testserver.Kind, _ *rand.Rand, args ...string) p
 	return place{topology: "Cluster", nodes: all.Nodes, role: role{Addrs: all.Addrs(), Cluster: true}, faults: faults}
 }
 
-// slotsOf returns which primary has which slots, as a node says, or nothing if it does not know it of all.
+// slotsOf returns which primary has which slots, as a node says, or nothing if it
+// does not know it of all.
 func slotsOf(n *testserver.Server) string {
 	v, err := n.Do("CLUSTER", "SLOTS")
 	if err != nil || !strings.Contains(ask(n, "CLUSTER", "INFO"), "cluster_state:ok") {

@@ -15,7 +15,8 @@ import (
 	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
-// resultsEnv is the variable with the file for the figures, a line of JSON for each play. Next to it, with .txt at the end, is a table.
+// resultsEnv is the variable with the file for the figures, a line of JSON for
+// each play. Next to it, with .txt at the end, is a table.
 const resultsEnv = "REDLATCH_CAMPAIGN_RESULTS"
 
 // figure returns that of a play which is over.
@@ -61,7 +62,8 @@ func (c *campaign) by() map[string]int {
 	return had
 }
 
-// idle says who took part and never had anything, in all plays of a topology or in all of a type: they show nothing of it.
+// idle says who took part and never had anything, in all plays of a topology or in
+// all of a type: they show nothing of it.
 func idle(all []results.Line) (wrong []string) {
 	had := map[string]int{}
 	for _, f := range all {
@@ -80,7 +82,8 @@ func idle(all []results.Line) (wrong []string) {
 	return wrong
 }
 
-// A fleet of which one adapter cannot acquire is as quiet as one in which nothing goes wrong.
+// A fleet of which one adapter cannot acquire is as quiet as one in which nothing
+// goes wrong.
 func TestWhoNeverHasAnythingIsNamed(t *testing.T) {
 	all := []results.Line{
 		{Topology: "single", Type: "lock", By: map[string]int{"go-redis": 1, "rueidis": 0, rivalName: 0}},
@@ -114,7 +117,8 @@ func (f *figures) add(one results.Line) {
 	f.all = append(f.all, one)
 }
 
-// tell writes them to a file, if there is to be one, and a table. It fails if somebody never had anything.
+// tell writes them to a file, if there is to be one, and a table. It fails if
+// somebody never had anything.
 func (f *figures) tell() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +139,8 @@ func (f *figures) tell() {
 	}
 }
 
-// tabulate adds up what there is of each topology, of each type in it, and of each fault.
+// tabulate adds up what there is of each topology, of each type in it, and of each
+// fault.
 func tabulate(all []results.Line) string {
 	var names []string // of topologies, in their order
 	rows := []map[string]map[string]float64{{}, {}, {}, {}, {}}

@@ -16,8 +16,9 @@ type place struct {
 	faults   []serverFault
 }
 
-// A serverFault goes wrong, and is over when strike returns. Of one after which the data may not be there, loss says what the simulation
-// calls that. What own decides while it goes on changes nothing of what comes after it.
+// A serverFault goes wrong, and is over when strike returns. Of one after which
+// the data may not be there, loss says what the simulation calls that. What own
+// decides while it goes on changes nothing of what comes after it.
 type serverFault struct {
 	what   string
 	loss   string

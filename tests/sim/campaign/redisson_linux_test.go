@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// rivalWatchdog is longer than any lease of ours: what is said of readers in docs/guarantees.md demands it.
+	// rivalWatchdog is longer than any lease of ours: what is said of readers in
+	// docs/guarantees.md demands it.
 	rivalWatchdog = 10 * time.Second
 	rivalPatience = time.Second
 	rivalLease    = 4 * time.Second
@@ -45,8 +46,9 @@ type redisson struct {
 	born    int
 }
 
-// enlist begins a process of Redisson, which has no ways of its own: it is killed, and stands still. Where there is no Java, it leaves
-// the play out and says so. What is proven before a release needs it.
+// enlist begins a process of Redisson, which has no ways of its own: it is killed,
+// and stands still. Where there is no Java, it leaves the play out and says so.
+// What is proven before a release needs it.
 func (c *campaign) enlist() *redisson {
 	c.Helper()
 	r := &redisson{c: c, chance: rand.New(rand.NewPCG(c.seed, c.chance.Uint64())), options: peer.Options{ //nolint:gosec // it has to be the same each time
@@ -154,7 +156,8 @@ func (w *rival) work() {
 	}
 }
 
-// once locks and unlocks once. That Redisson fails, or waits for too long, is no matter.
+// once locks and unlocks once. That Redisson fails, or waits for too long, is no
+// matter.
 func (w *rival) once() error {
 	ctx, cancel := context.WithTimeout(context.Background(), rivalCall)
 	defer cancel()
@@ -196,7 +199,8 @@ func (w *rival) once() error {
 	return err
 }
 
-// hold asks the server again and again. What the thread had when that was executed, it had when it was sent, too.
+// hold asks the server again and again. What the thread had when that was
+// executed, it had when it was sent, too.
 func (w *rival) hold(ctx context.Context, l peer.Lock, name string, weight int, call, lease time.Duration) {
 	d := upTo(w.chance, 40*time.Millisecond)
 	if w.chance.IntN(10) == 0 {

@@ -48,7 +48,8 @@ func (s *set) within(what string, ok func() bool) {
 	}
 }
 
-// ask asks twice: Sentinel closes the connections to a server whose role it changes.
+// ask asks twice: Sentinel closes the connections to a server whose role it
+// changes.
 func ask(s *testserver.Server, args ...string) string {
 	v, err := s.Do(args...)
 	if err != nil {
@@ -87,7 +88,8 @@ func (s *set) settled() bool {
 	return s.agree()
 }
 
-// settles waits until all is as before, and a server that is slow is not dead any more.
+// settles waits until all is as before, and a server that is slow is not dead any
+// more.
 func (s *set) settles() {
 	s.Helper()
 	s.within("all are settled", s.settled)
@@ -136,7 +138,8 @@ func (s *set) follows(old, next *testserver.Server) {
 	s.settles()
 }
 
-// killed kills the primary after its replicas have missed what happened for a while.
+// killed kills the primary after its replicas have missed what happened for a
+// while.
 func (s *set) killed(time.Duration, *rand.Rand) {
 	s.Helper()
 	old, replicas := s.primary()
@@ -155,7 +158,8 @@ func (s *set) killed(time.Duration, *rand.Rand) {
 	s.follows(old, next)
 }
 
-// stoodStill has the primary stand still until another one has taken its place, and then go on as if nothing had happened.
+// stoodStill has the primary stand still until another one has taken its place,
+// and then go on as if nothing had happened.
 func (s *set) stoodStill(_ time.Duration, own *rand.Rand) {
 	s.Helper()
 	old, replicas := s.primary()
@@ -168,7 +172,8 @@ func (s *set) stoodStill(_ time.Duration, own *rand.Rand) {
 	s.follows(old, next)
 }
 
-// alive has another one take the place of a primary that goes on: those who do not know yet still ask it.
+// alive has another one take the place of a primary that goes on: those who do not
+// know yet still ask it.
 func (s *set) alive(_ time.Duration, own *rand.Rand) {
 	s.Helper()
 	old, replicas := s.primary()
@@ -209,8 +214,9 @@ func (s *set) stalls(isPrimary bool) func(d time.Duration, own *rand.Rand) {
 	}
 }
 
-// restartsReplica has a replica miss what happens for a while. It comes back beside a primary that goes on, or stands still just then. The
-// server that would begin as a primary is left out.
+// restartsReplica has a replica miss what happens for a while. It comes back
+// beside a primary that goes on, or stands still just then. The server that would
+// begin as a primary is left out.
 func (s *set) restartsReplica(d time.Duration, own *rand.Rand) {
 	s.Helper()
 	p, replicas := s.primary()

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// What may become of a caller at a barrier. Untold ends when it is certain that the caller is not there any more.
+// What may become of a caller at a barrier. Untold ends when it is certain that
+// the caller is not there any more.
 const (
 	Met      = "meets the others" // and N were missing when it came
 	Broken   = "is told that the barrier is broken"
@@ -17,7 +18,8 @@ const (
 	Untold   = "is told nothing"
 )
 
-// Reset breaks a generation, if anybody is there. It is done at once; one that is lost, until it ends, or never.
+// Reset breaks a generation, if anybody is there. It is done at once; one that is
+// lost, until it ends, or never.
 const Reset = "resets it"
 
 // The steps of these.
@@ -29,7 +31,8 @@ const (
 	cannotCome    = "cannot come any more"
 )
 
-// meetings returns the steps of callers. Each gets the place of one who has gone, of which a set has 64.
+// meetings returns the steps of callers. Each gets the place of one who has gone,
+// of which a set has 64.
 func meetings(calls []Op) (steps []Op) {
 	calls = slices.Clone(calls)
 	slices.SortStableFunc(calls, func(a, b Op) int { return cmp.Compare(a.From, b.From) })
@@ -76,7 +79,8 @@ func meetings(calls []Op) (steps []Op) {
 	return steps
 }
 
-// A meeting is who is at a barrier, and who has to be told yet. Those of a set are bits, by their places.
+// A meeting is who is at a barrier, and who has to be told yet. Those of a set are
+// bits, by their places.
 type meeting struct {
 	came  int    // to the generation that gathers
 	lost  int    // of these will be told nothing
@@ -90,15 +94,18 @@ type meeting struct {
 	mute  bool   // one of those who will be told that it is broken was not heard for too long
 }
 
-// over is when the generation is over, and nobody has reset it. The next one begins empty.
+// over is when the generation is over, and nobody has reset it. The next one
+// begins empty.
 func (m meeting) over() meeting {
 	return meeting{met: m.met | m.meets, ended: m.ended | m.ends, reset: m.reset, late: m.late}
 }
 
-// fails says whether the generation may break without a reset, for all that those in it will be told.
+// fails says whether the generation may break without a reset, for all that those
+// in it will be told.
 func (m meeting) fails() bool { return m.meets == 0 && m.clear == 0 }
 
-// breaks is when the generation has broken without a reset, if it has a cause: one is there who was not heard, or will be told nothing.
+// breaks is when the generation has broken without a reset, if it has a cause: one
+// is there who was not heard, or will be told nothing.
 func (m meeting) breaks() (all []meeting) {
 	cause := m.lost > 0 || m.mute
 	if !cause {
@@ -135,7 +142,8 @@ func (m meeting) full(parties int) (meeting, bool) {
 	return m.over(), ok && m.ends == 0 && m.clear == 0
 }
 
-// found returns how whoever comes may find the barrier, for all that those do who are told nothing.
+// found returns how whoever comes may find the barrier, for all that those do who
+// are told nothing.
 func (m meeting) found(parties int) (all []meeting) {
 	all = append(all, m)
 	if next, ok := m.full(parties); ok && m.came > 0 {
@@ -160,7 +168,8 @@ func (m meeting) find(who int) (at int, ok bool) {
 	return at, strings.HasPrefix(m.late[at:], code(who))
 }
 
-// comes returns how somebody who comes may leave it. What it will be told fits what the others of its generation will be.
+// comes returns how somebody who comes may leave it. What it will be told fits
+// what the others of its generation will be.
 func (m meeting) comes(op Op, parties int) (all []meeting) {
 	who := uint64(1) << op.Who
 	for _, m := range m.found(parties) {
@@ -240,8 +249,10 @@ func (m meeting) step(op Op, parties int) (all []meeting) {
 	return all
 }
 
-// barrier is a model of where parties meet. Either all of a generation are told that they have met, or all that it is broken. A
-// generation breaks because somebody leaves who was told nothing, or was not heard for too long. It is reset only when somebody does that.
+// barrier is a model of where parties meet. Either all of a generation are told
+// that they have met, or all that it is broken. A generation breaks because
+// somebody leaves who was told nothing, or was not heard for too long. It is reset
+// only when somebody does that.
 func barrier(parties int) model {
 	return model{
 		begin: meeting{},

@@ -25,15 +25,16 @@ const (
 	Worse = "#f5a9a9"
 )
 
-// What a drawing shows at most: so many steps, of so long before and after the moment that it is about.
+// What a drawing shows at most: so many steps, of so long before and after the
+// moment that it is about.
 const (
 	mostSteps = 200
 	before    = 8 * time.Second
 	after     = time.Second
 )
 
-// Draw writes a page that shows what was called about a moment, in the order that there is, or as far as there is one. All histories are
-// of one model.
+// Draw writes a page that shows what was called about a moment, in the order that
+// there is, or as far as there is one. All histories are of one model.
 func Draw(path string, all []History, at time.Duration, marks []Mark) error {
 	long := before
 	var parts [][]Op
@@ -68,7 +69,8 @@ func Draw(path string, all []History, at time.Duration, marks []Mark) error {
 	return porcupine.VisualizePath(m, info, path)
 }
 
-// cut returns the steps of a time. What was before is in a first step. A step that ends later may be executed within the time or not.
+// cut returns the steps of a time. What was before is in a first step. A step that
+// ends later may be executed within the time or not.
 func (h *History) cut(from, to time.Duration) (ops []Op) {
 	all := slices.DeleteFunc(h.steps(), func(op Op) bool { return op.From > to })
 	for i := range all {
@@ -97,7 +99,8 @@ func (h *History) cut(from, to time.Duration) (ops []Op) {
 	return slices.Insert(ops, 0, Op{From: begins - 2, To: begins - 1, thing: ops[0].thing, before: states})
 }
 
-// inRows returns the row of each step, such that none is above another one of its row. The rows of a process follow on each other.
+// inRows returns the row of each step, such that none is above another one of its
+// row. The rows of a process follow on each other.
 func inRows(parts [][]Op) [][]int {
 	type place struct{ part, nth int }
 	by := map[int][]place{} // process
@@ -135,7 +138,8 @@ func inRows(parts [][]Op) [][]int {
 	return rows
 }
 
-// annotations returns the marks of a time, as porcupine has them. Those that last at one time are in several rows.
+// annotations returns the marks of a time, as porcupine has them. Those that last
+// at one time are in several rows.
 func annotations(marks []Mark, from, to time.Duration) (all []porcupine.Annotation) {
 	marks = slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return m.From > to || m.To < from })
 	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Compare(a.From, b.From) })

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// What owners do: they acquire with a weight N, and end what they have acquired so.
+// What owners do: they acquire with a weight N, and end what they have acquired
+// so.
 const (
 	Acquire = "acquires"
 	End     = "ends"
@@ -41,7 +42,8 @@ func ownersText(all []owned) string {
 	return strings.Join(texts, " ")
 }
 
-// weigh returns what these weigh together: those of one owner as much as the heaviest of them.
+// weigh returns what these weigh together: those of one owner as much as the
+// heaviest of them.
 func weigh(all []owned) (sum int) {
 	for i, o := range all { // sorted by owner and weight
 		if i+1 == len(all) || all[i+1].who != o.who {

@@ -10,7 +10,8 @@ const (
 	GoesOn = "goes on"
 )
 
-// latch is a model of a count that callers bring to 0. One that was not set is at 0. What is lost may happen, or not.
+// latch is a model of a count that callers bring to 0. One that was not set is at
+// 0. What is lost may happen, or not.
 func latch() model {
 	return model{
 		begin: 0,

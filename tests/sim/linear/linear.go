@@ -51,7 +51,8 @@ const (
 	Unknown Verdict = "nobody knows: the search has come to its limit"
 )
 
-// limit is how many steps a search may take. A history of a minute takes some thousands.
+// limit is how many steps a search may take. A history of a minute takes some
+// thousands.
 const limit = 2_000_000
 
 // A model is one of a kind of thing.
@@ -97,8 +98,8 @@ func one[S any](possible bool, next S) []any {
 	return []any{next}
 }
 
-// A search is one of an order, with the steps that it may still take. When there are none left, nothing is possible any more, so that
-// it ends soon.
+// A search is one of an order, with the steps that it may still take. When there
+// are none left, nothing is possible any more, so that it ends soon.
 type search struct {
 	model
 
@@ -111,7 +112,8 @@ func (h *History) search(steps int) *search {
 	return s
 }
 
-// porcupine returns the model as porcupine has it. Each thing of several histories is a partition.
+// porcupine returns the model as porcupine has it. Each thing of several histories
+// is a partition.
 func (s *search) porcupine() porcupine.Model {
 	x := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{s.begin} },
@@ -156,7 +158,8 @@ func operations(ops []Op) []porcupine.Operation {
 	return all
 }
 
-// Check searches an order. If there is none, it says at which call the longest one stops.
+// Check searches an order. If there is none, it says at which call the longest one
+// stops.
 func (h *History) Check() (Verdict, Stop) { return h.check(limit) }
 
 // A Stop is where an order cannot go on.
@@ -196,7 +199,8 @@ func best(info porcupine.LinearizationInfo) (longest []int) {
 	return longest
 }
 
-// stops says at which call an order stops: the one that ends first of those that are missing.
+// stops says at which call an order stops: the one that ends first of those that
+// are missing.
 func (h *History) stops(ops []Op, order []int) Stop {
 	state := []any{h.model().begin}
 	in := map[int]bool{}

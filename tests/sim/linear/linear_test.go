@@ -166,7 +166,8 @@ func TestTheModelsRefuse(t *testing.T) {
 	}
 }
 
-// A search that does not end is not one that has found an order, nor one that has found none.
+// A search that does not end is not one that has found an order, nor one that has
+// found none.
 func TestASearchThatComesToItsLimitKnowsNothing(t *testing.T) {
 	var ops []Op
 	for i := range 12 {

@@ -2,8 +2,9 @@ package linear
 
 import "fmt"
 
-// What is done to a semaphore, beside Acquire of N permits. Acquire that is lost has failed: its request may take permits nevertheless,
-// which come back. Add that is lost may never be executed; a lost Release is, but perhaps later.
+// What is done to a semaphore, beside Acquire of N permits. Acquire that is lost
+// has failed: its request may take permits nevertheless, which come back. Add that
+// is lost may never be executed; a lost Release is, but perhaps later.
 const (
 	Release = "gives back"
 	Add     = "adds"
@@ -30,9 +31,11 @@ func (s stock) least() int {
 	return s.free - s.late - s.never
 }
 
-// semaphore is a model of permits that are only counted. It cannot tell for what somebody was told nothing how much of it has happened.
-// So it has the most that may be free, and how much of that may be missing. Permits that are taken away while somebody has them are owed, but
-// whoever releases some may pass them on: while a release may be on its way, as many may be had as there were.
+// semaphore is a model of permits that are only counted. It cannot tell for what
+// somebody was told nothing how much of it has happened. So it has the most that
+// may be free, and how much of that may be missing. Permits that are taken away
+// while somebody has them are owed, but whoever releases some may pass them on:
+// while a release may be on its way, as many may be had as there were.
 func semaphore(permits int) model {
 	return model{
 		begin: stock{free: permits},

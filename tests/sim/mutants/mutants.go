@@ -1,5 +1,6 @@
-// Package mutants has faults of the library that are put in on purpose: the checker of the simulation has to notice each of them.
-// Package replay looks for them, and docs/robustness.md says what it took.
+// Package mutants has faults of the library that are put in on purpose: the
+// checker of the simulation has to notice each of them. Package replay looks for
+// them, and docs/robustness.md says what it took.
 package mutants
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/redlatch/redlatch/tests/sim/results"
 )
 
-// A Mutant is the library with one fault of ours: the checker has to notice what comes of it within so many seeds, by this word.
+// A Mutant is the library with one fault of ours: the checker has to notice what
+// comes of it within so many seeds, by this word.
 type Mutant struct {
 	Rule     string // of docs/guarantees.md, as package results names it
 	Name     string
@@ -282,7 +284,8 @@ var All = []Mutant{
 	},
 }
 
-// Listed returns all mutants as the page has them, before anybody has looked for them.
+// Listed returns all mutants as the page has them, before anybody has looked for
+// them.
 func Listed() (all []results.Mutant) {
 	for _, m := range All {
 		all = append(all, results.Mutant{Name: m.Name, Rule: m.Rule, Type: m.Type, Most: m.Seeds})
@@ -290,8 +293,8 @@ func Listed() (all []results.Mutant) {
 	return all
 }
 
-// Overlay writes into dir what is different in the mutant, and returns the file that tells the go command of it. root is the folder of the
-// root module.
+// Overlay writes into dir what is different in the mutant, and returns the file
+// that tells the go command of it. root is the folder of the root module.
 func (m Mutant) Overlay(root, dir string) (string, error) {
 	file, err := filepath.Abs(filepath.Join(root, m.File))
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// A change of the library that a mutant does not fit any more is to be seen at once, and not when the mutants are looked for.
+// A change of the library that a mutant does not fit any more is to be seen at
+// once, and not when the mutants are looked for.
 func TestEachMutantFitsTheLibrary(t *testing.T) {
 	for _, m := range All {
 		if _, err := m.Overlay("../../..", t.TempDir()); err != nil {
@@ -22,7 +23,8 @@ func TestEachMutantFitsTheLibrary(t *testing.T) {
 	}
 }
 
-// The page would show faults that nobody looks for any more, or none of a rule that has one.
+// The page would show faults that nobody looks for any more, or none of a rule
+// that has one.
 func TestThePageHasEachMutant(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "results", results.MutantsFile))
 	if err != nil {

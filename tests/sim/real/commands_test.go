@@ -71,7 +71,8 @@ func dialled(t *testing.T, s *testserver.Server) asker {
 	return ask
 }
 
-// An example is a command, with what is there before it: each key ends in 1000000 ms.
+// An example is a command, with what is there before it: each key ends in 1000000
+// ms.
 type example struct{ there, command string }
 
 const long = "1000000"
@@ -177,7 +178,8 @@ var examples = []example{
 	{"", "ZRANGE k 0 -1"},
 }
 
-// TestCommandsLeaveWhatRealOnesLeave asks the embedded server and each real one for each example.
+// TestCommandsLeaveWhatRealOnesLeave asks the embedded server and each real one
+// for each example.
 func TestCommandsLeaveWhatRealOnesLeave(t *testing.T) {
 	mini := embedded(t)
 	for _, kind := range testserver.EveryKind() {
@@ -193,8 +195,9 @@ func TestCommandsLeaveWhatRealOnesLeave(t *testing.T) {
 	}
 }
 
-// TestSpreadingCommandsAlwaysReachReplicas has each command write what is there already: what a server counts as a change it sends to its
-// replicas. Simulations have WAIT ask only for what was sent.
+// TestSpreadingCommandsAlwaysReachReplicas has each command write what is there
+// already: what a server counts as a change it sends to its replicas. Simulations
+// have WAIT ask only for what was sent.
 func TestSpreadingCommandsAlwaysReachReplicas(t *testing.T) {
 	for _, kind := range testserver.EveryKind() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -293,7 +296,8 @@ func TestAKeyThatHasEndedIsNotThere(t *testing.T) {
 	}
 }
 
-// TestListenersAreCountedAsRealServersDo has two listeners to one channel, and none to another.
+// TestListenersAreCountedAsRealServersDo has two listeners to one channel, and
+// none to another.
 func TestListenersAreCountedAsRealServersDo(t *testing.T) {
 	for _, kind := range testserver.EveryKind() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -355,8 +359,10 @@ func TestEachCommandOfAScriptHasAnExample(t *testing.T) {
 	}
 }
 
-// TestServersRefuseWhatTheListsSay has real servers refuse each command inside a script: for want of memory, and again behind another
-// command that writes; for want of a disk; and as a replica. Simulations refuse what package commands lists.
+// TestServersRefuseWhatTheListsSay has real servers refuse each command inside a
+// script: for want of memory, and again behind another command that writes; for
+// want of a disk; and as a replica. Simulations refuse what package commands
+// lists.
 func TestServersRefuseWhatTheListsSay(t *testing.T) {
 	for _, kind := range testserver.EveryKind() {
 		t.Run(string(kind), func(t *testing.T) {

@@ -28,7 +28,8 @@ func record(t *testing.T, seed uint64, typ string) *sim.Recording {
 	return plan.Recording
 }
 
-// TestTheEmbeddedServerAnswersAsRealOnesDo replays what the embedded server has executed on each real one.
+// TestTheEmbeddedServerAnswersAsRealOnesDo replays what the embedded server has
+// executed on each real one.
 func TestTheEmbeddedServerAnswersAsRealOnesDo(t *testing.T) {
 	seeds := []uint64{0}
 	if os.Getenv("REDLATCH_PROOF") != "" {
@@ -69,7 +70,8 @@ func TestTheEmbeddedServerAnswersAsRealOnesDo(t *testing.T) {
 	}
 }
 
-// TestAWrongEmbeddedServerIsNoticed has a record in which the embedded server is wrong in one thing at a time.
+// TestAWrongEmbeddedServerIsNoticed has a record in which the embedded server is
+// wrong in one thing at a time.
 func TestAWrongEmbeddedServerIsNoticed(t *testing.T) {
 	all := record(t, 1, "readwrite").Servers
 	if len(all) != 1 {

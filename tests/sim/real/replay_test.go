@@ -26,7 +26,8 @@ func wrapped(x *driver.Script) string {
 		"if not fine and type(reply) ~= 'table' then reply = {err = tostring(reply)} end\nreturn {log, tell(reply), all()}\n"
 }
 
-// What a real server is not believed, but has the answer of the record. Of the fields of a hash only the order is.
+// What a real server is not believed, but has the answer of the record. Of the
+// fields of a hash only the order is.
 var (
 	clocks = []string{"TIME", "PTTL"}
 	counts = []string{"PUBSUB", "PUBLISH"}
@@ -113,7 +114,8 @@ func same(a, b sim.Key) bool {
 	return a.Kind == b.Kind && a.Ends == b.Ends && slices.Equal(sorted(a), sorted(b))
 }
 
-// sorted returns the content of a key in an order of its own: pairs by their first half.
+// sorted returns the content of a key in an order of its own: pairs by their first
+// half.
 func sorted(k sim.Key) []string {
 	if k.Kind == "list" || k.Kind == "string" {
 		return k.Content
@@ -187,8 +189,8 @@ func texts(v any) (all []string) {
 	return all
 }
 
-// sameText says whether two arguments are the same. Where a script gives a number with a fraction, the embedded server writes it in
-// another way.
+// sameText says whether two arguments are the same. Where a script gives a number
+// with a fraction, the embedded server writes it in another way.
 func sameText(a, b string) bool { return a == b || number(a) == number(b) }
 
 // number writes a number as a record has scores.
@@ -200,7 +202,8 @@ func number(text string) string {
 	return strconv.FormatFloat(f, 'g', 17, 64)
 }
 
-// answers packs what the server is to take from the record: by the number of the command, its name, and how it was answered.
+// answers packs what the server is to take from the record: by the number of the
+// command, its name, and how it was answered.
 func answers(calls []sim.Call) string {
 	own := map[int][]any{}
 	for i, c := range calls {
@@ -305,7 +308,8 @@ func told(v any) any {
 	panic(fmt.Sprintf("a %T in a record", v))
 }
 
-// alike says whether a command's answers are the same, as far as a command's can be.
+// alike says whether a command's answers are the same, as far as a command's can
+// be.
 func alike(args []string, a, b any) bool {
 	switch cmd := args[0]; {
 	case cmd == "PTTL":
@@ -343,7 +347,8 @@ func shape(v any) string {
 
 var codes = regexp.MustCompile(`\b[A-Z]{3,}\b`)
 
-// code returns that of an error, wherever it stands in the text: the embedded server puts it into another text, with the code ERR.
+// code returns that of an error, wherever it stands in the text: the embedded
+// server puts it into another text, with the code ERR.
 func code(text string) string {
 	all := codes.FindAllString(text, 2)
 	if len(all) == 2 && all[0] == "ERR" {

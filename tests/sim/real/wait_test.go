@@ -15,8 +15,9 @@ import (
 	"github.com/redlatch/redlatch/internal/testserver"
 )
 
-// What released gives back a second time is not there any more, and nothing is written. Nobody relies on the acknowledgement: a permit
-// that a replica still has costs others its lease.
+// What released gives back a second time is not there any more, and nothing is
+// written. Nobody relies on the acknowledgement: a permit that a replica still has
+// costs others its lease.
 const released = "expirable.release"
 
 // acked returns the scripts that say that they may have to be acknowledged.
@@ -38,9 +39,11 @@ func acked(t *testing.T) (names []string) {
 	return names
 }
 
-// TestNothingIsAcknowledgedThatNoReplicaHas asks twice for what has to be acknowledged, the second time on another connection, and for
-// less, so that nothing is left to do. The replica has stood still since before the first time. WAIT of Redis 8 and of Valkey would take
-// it to have all that the second connection has written, so that has to be something.
+// TestNothingIsAcknowledgedThatNoReplicaHas asks twice for what has to be
+// acknowledged, the second time on another connection, and for less, so that
+// nothing is left to do. The replica has stood still since before the first time.
+// WAIT of Redis 8 and of Valkey would take it to have all that the second
+// connection has written, so that has to be something.
 func TestNothingIsAcknowledgedThatNoReplicaHas(t *testing.T) {
 	const owner, other = "c0ffee00-0000-8000-8000-000000000001:1", "c0ffee00-0000-8000-8000-000000000001:2"
 	const reads = "{k}:" + owner + ":rwlock_timeout:1"

@@ -1,5 +1,6 @@
-// The replay command plays the simulation of package sim in a machine in which the whole run follows from its seed: which goroutine
-// goes on first, the order of a map, the jitter of a pause. So what goes wrong goes wrong each time.
+// The replay command plays the simulation of package sim in a machine in which the
+// whole run follows from its seed: which goroutine goes on first, the order of a
+// map, the jitter of a pause. So what goes wrong goes wrong each time.
 //
 //	go run ./sim/replay                            # random seeds of all types, for ten minutes
 //	go run ./sim/replay -type fair -seed 7         # that seed, with a trace
@@ -153,7 +154,8 @@ type campaign struct {
 	figures results.Simulation
 }
 
-// run plays as many seeds at a time as there are processors. A play that itself fails ends it.
+// run plays as many seeds at a time as there are processors. A play that itself
+// fails ends it.
 func (c *campaign) run(ctx context.Context, long time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
@@ -193,7 +195,8 @@ func (c *campaign) one(ctx context.Context) (sim.Plan, *sim.Report, error) {
 	return plan, r, err
 }
 
-// note notes what came of a plan, and says whether others can be played: not if the play itself has failed.
+// note notes what came of a plan, and says whether others can be played: not if
+// the play itself has failed.
 func (c *campaign) note(plan sim.Plan, r *sim.Report, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,7 +220,8 @@ func (c *campaign) note(plan sim.Plan, r *sim.Report, err error) bool {
 	return played
 }
 
-// keep writes the plan, the trace and the history of a seed that went wrong, and says where they are.
+// keep writes the plan, the trace and the history of a seed that went wrong, and
+// says where they are.
 func keep(dir string, plan sim.Plan, r *sim.Report, out io.Writer) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -243,7 +247,8 @@ func keep(dir string, plan sim.Plan, r *sim.Report, out io.Writer) error {
 	return err
 }
 
-// shrink leaves out faults, as long as something still goes wrong: half of them, a quarter, and so on to each by itself.
+// shrink leaves out faults, as long as something still goes wrong: half of them, a
+// quarter, and so on to each by itself.
 func shrink(ctx context.Context, p *player, plan sim.Plan, out io.Writer) (sim.Plan, error) {
 	r, err := p.play(ctx, plan)
 	if err != nil {

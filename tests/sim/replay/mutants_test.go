@@ -44,11 +44,13 @@ func find(t *testing.T, m mutants.Mutant, p *player) sim.Plan {
 	return sim.Plan{}
 }
 
-// mutantsEnv is the variable with the file into which it is written how many seeds it took to find the mutants, for docs/robustness.md.
+// mutantsEnv is the variable with the file into which it is written how many seeds
+// it took to find the mutants, for docs/robustness.md.
 const mutantsEnv = "REDLATCH_SIM_MUTANTS"
 
-// A checker that finds nothing may be one that cannot. And one that finds the same without the mutant finds something else. What -run
-// leaves out nobody has looked for.
+// A checker that finds nothing may be one that cannot. And one that finds the same
+// without the mutant finds something else. What -run leaves out nobody has looked
+// for.
 func TestEachMutantIsFound(t *testing.T) {
 	whole := playerOf(t)
 	found := mutants.Listed()

@@ -20,18 +20,21 @@ import (
 	"github.com/redlatch/redlatch/tests/sim"
 )
 
-// A player plays plans in a machine of its own, in which all follows from the seed: one thread, the seed's random numbers, and a clock
-// that goes on when it is looked at.
+// A player plays plans in a machine of its own, in which all follows from the
+// seed: one thread, the seed's random numbers, and a clock that goes on when it is
+// looked at.
 type player struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
 }
 
-// machine is the folder in that of a player which keeps what the machine has made of the simulation.
+// machine is the folder in that of a player which keeps what the machine has made
+// of the simulation.
 const machine = "machine"
 
-// build builds the simulation for that machine. More are arguments of the go command. What the machine has made of another one is
-// deleted. A play that goes on beside this has read its own.
+// build builds the simulation for that machine. More are arguments of the go
+// command. What the machine has made of another one is deleted. A play that goes
+// on beside this has read its own.
 func build(dir string, more ...string) (file string, err error) {
 	made, err := os.CreateTemp(dir, "sim.*.wasm")
 	if err != nil {
@@ -60,7 +63,8 @@ func build(dir string, more ...string) (file string, err error) {
 	return file, os.Rename(made.Name(), file)
 }
 
-// load makes a player of what build has built. dir keeps what the machine has made of it.
+// load makes a player of what build has built. dir keeps what the machine has made
+// of it.
 func load(ctx context.Context, dir, file string) (*player, error) {
 	code, err := os.ReadFile(file)
 	if err != nil {
@@ -99,8 +103,9 @@ func (p *player) play(ctx context.Context, plan sim.Plan) (*sim.Report, error) {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], plan.Seed)
 	now := int64(1_700_000_000_000_000_000)
-	// A play that is to end does so when it looks at the clock, which all of them do all the time. The machine could stop it anywhere,
-	// but asks about that in each loop and at each call, and takes three times as long for everything.
+	// A play that is to end does so when it looks at the clock, which all of them do
+	// all the time. The machine could stop it anywhere, but asks about that in each
+	// loop and at each call, and takes three times as long for everything.
 	tick := func() int64 {
 		if err := ctx.Err(); err != nil {
 			panic(err)

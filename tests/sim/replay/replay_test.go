@@ -104,7 +104,8 @@ func TestShrinkLeavesOutWhatIsNotNeeded(t *testing.T) {
 	}
 }
 
-// Who finds in the morning that a night of random seeds went wrong has to find what went wrong, too.
+// Who finds in the morning that a night of random seeds went wrong has to find
+// what went wrong, too.
 func TestASeedThatGoesWrongLeavesItsPlanItsTraceAndItsHistory(t *testing.T) {
 	plan, err := sim.Standard(7, "fair")
 	if err != nil {

@@ -44,8 +44,9 @@ var rules = []rule{
 	{"rates", "rate-limiters"},
 }
 
-// A trouble is a fault that the simulation makes, as the page says it. told is empty, unless data is lost: then docs/guarantees.md says so
-// of when the holder learns of it.
+// A trouble is a fault that the simulation makes, as the page says it. told is
+// empty, unless data is lost: then docs/guarantees.md says so of when the holder
+// learns of it.
 type trouble struct{ name, what, told string }
 
 // troubles are all of them, in the order of the page.
@@ -77,7 +78,8 @@ var troubles = []trouble{
 	{"force", "somebody forces a lock", "before, unless the holder does not answer within a second"},
 }
 
-// unknown returns an error if the page cannot say what one of these is. Of what loses data it has to say more.
+// unknown returns an error if the page cannot say what one of these is. Of what
+// loses data it has to say more.
 func unknown(names iter.Seq[string], loses bool) error {
 	for name := range names {
 		if !slices.ContainsFunc(troubles, func(t trouble) bool { return t.name == name && (t.told != "" || !loses) }) {
@@ -87,8 +89,9 @@ func unknown(names iter.Seq[string], loses bool) error {
 	return nil
 }
 
-// topologies are those that locks are used on, and realTopologies what a campaign with real servers calls them. The page shows those,
-// too, on which nothing was played.
+// topologies are those that locks are used on, and realTopologies what a campaign
+// with real servers calls them. The page shows those, too, on which nothing was
+// played.
 var (
 	topologies     = []string{sim.OneServer, sim.WithReplica, sim.Cluster, sim.Endpoint, sim.Independent}
 	realTopologies = []string{"single", "Sentinel", "Cluster", "independent servers"}
@@ -218,7 +221,8 @@ func (s *Simulation) figures() string {
 	return g.text.String()
 }
 
-// matrix returns how often each of these faults struck each of these types, and then each other fault that did.
+// matrix returns how often each of these faults struck each of these types, and
+// then each other fault that did.
 func matrix(plays []*Played, types []string, faults []trouble) string {
 	var g grid
 	g.head(append([]string{"fault"}, types...)...)
@@ -244,7 +248,8 @@ func matrix(plays []*Played, types []string, faults []trouble) string {
 	return g.text.String()
 }
 
-// on returns the types that the simulation plays on a topology, and the faults that may strike them.
+// on returns the types that the simulation plays on a topology, and the faults
+// that may strike them.
 func on(topology string) (types []string, faults []trouble) {
 	may := map[string]bool{}
 	for _, typ := range sim.Types() {
@@ -263,8 +268,9 @@ func on(topology string) (types []string, faults []trouble) {
 	return types, slices.DeleteFunc(slices.Clone(troubles), func(t trouble) bool { return !may[t.name] })
 }
 
-// matrices returns what met what, in fake time and on real servers, by topology. Real processes have faults of their own, which have
-// names that say what they are.
+// matrices returns what met what, in fake time and on real servers, by topology.
+// Real processes have faults of their own, which have names that say what they
+// are.
 func (s *Simulation) matrices(c *Simulation) (string, error) {
 	var parts []string
 	add := func(where, topology string, played *Simulation, types []string, faults []trouble) {
@@ -370,7 +376,8 @@ func (s *Simulation) overlaps(c *Simulation) (string, error) {
 	return g.text.String(), nil
 }
 
-// found returns how many seeds it took to find each of those that were found, sorted.
+// found returns how many seeds it took to find each of those that were found,
+// sorted.
 func (m *Mutants) found() (all []uint64) {
 	for _, x := range m.Mutants {
 		if x.Seeds > 0 {

@@ -3,7 +3,8 @@ package results
 // A fault is one of ours that was found and mended, with the test that replays it.
 type fault struct{ what, test, file string }
 
-// trackRecord are those that made the library promise too much, or lose or leave something. Who mends another one adds it.
+// trackRecord are those that made the library promise too much, or lose or leave
+// something. Who mends another one adds it.
 var trackRecord = []fault{
 	{
 		"A writer had released in time. A reader of its own lost the lock before the server had answered, and the writer was told so, too.",

@@ -1,4 +1,5 @@
-// Package results has the figures of docs/robustness.md, as make robustness has found them, and writes the page of them.
+// Package results has the figures of docs/robustness.md, as make robustness has
+// found them, and writes the page of them.
 package results
 
 import (
@@ -54,7 +55,8 @@ type Played struct {
 	By map[string]int `json:"-"` // of the holds, if processes were real: by who had them
 }
 
-// A Line is what a campaign of real processes writes of one play, as JSON in a line.
+// A Line is what a campaign of real processes writes of one play, as JSON in a
+// line.
 type Line struct {
 	Source
 
@@ -70,8 +72,9 @@ type Line struct {
 	By       map[string]int `json:"holds_by"` // all who took part, by their adapter, or Redisson
 	Faults   map[string]int `json:"faults"`
 
-	// Overlaps are the longest times, in ms, for which two had what one may have, by the way to lose data, as the simulation calls it. A
-	// way that made no two have it has 0.
+	// Overlaps are the longest times, in ms, for which two had what one may have, by
+	// the way to lose data, as the simulation calls it. A way that made no two have it
+	// has 0.
 	Overlaps map[string]float64 `json:"longest_overlap_ms"`
 }
 
@@ -91,7 +94,8 @@ type Mutant struct {
 	Most  uint64 `json:"most"`  // that it may take
 }
 
-// SourceNow returns what is tested now: the last commit that changed more than tests and pages.
+// SourceNow returns what is tested now: the last commit that changed more than
+// tests and pages.
 func SourceNow(ctx context.Context) Source {
 	cmd := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "log", "-1", "--format=%H", "--",
 		":(top)*.go", ":(top)*.lua", ":(top)*.luainc", ":(exclude,top)tests", ":(exclude,top)*_test.go")

@@ -23,7 +23,8 @@ func contents(t *testing.T, file string) string {
 	return string(text)
 }
 
-// Who mends the page alone would lose it with the next run, and figures that are not those of the files are nobody's.
+// Who mends the page alone would lose it with the next run, and figures that are
+// not those of the files are nobody's.
 func TestThePageIsThatOfTheFigures(t *testing.T) {
 	want, err := Page(".")
 	if err != nil {
@@ -34,7 +35,8 @@ func TestThePageIsThatOfTheFigures(t *testing.T) {
 	}
 }
 
-// A test that has another name now, or is gone, would leave a claim that nobody can check.
+// A test that has another name now, or is gone, would leave a claim that nobody
+// can check.
 func TestEachFaultOfTheRecordHasItsTest(t *testing.T) {
 	known := map[string]bool{}
 	for _, f := range trackRecord {
@@ -51,7 +53,8 @@ func TestEachFaultOfTheRecordHasItsTest(t *testing.T) {
 	}
 }
 
-// A fault without a name on the page would be shown as nothing, and a loss of data with a bound that nobody has promised.
+// A fault without a name on the page would be shown as nothing, and a loss of data
+// with a bound that nobody has promised.
 func TestThePageNamesEachFault(t *testing.T) {
 	var keeping, losing []string
 	for _, x := range troubles {
@@ -71,7 +74,8 @@ func TestThePageNamesEachFault(t *testing.T) {
 	}
 }
 
-// What was not played, and what the page does not know, would be missing without a word.
+// What was not played, and what the page does not know, would be missing without a
+// word.
 func TestThePageShowsWhatWasPlayedAndWhatWasNot(t *testing.T) {
 	s, none := &Simulation{}, &Simulation{}
 	s.Of("lock", sim.OneServer).Add(&Played{Faults: map[string]int{"cut": 1}})
@@ -110,7 +114,8 @@ func TestThePageShowsWhatWasPlayedAndWhatWasNot(t *testing.T) {
 	}
 }
 
-// A mutant that nobody has looked for proves nothing, and neither does one that the page leaves out.
+// A mutant that nobody has looked for proves nothing, and neither does one that
+// the page leaves out.
 func TestThePageShowsEachMutant(t *testing.T) {
 	m := Mutants{Mutants: []Mutant{
 		{Rule: "tokens", Name: "a", Seeds: 3}, {Rule: "tokens", Name: "b", Seeds: 1}, {Rule: "rates", Name: "c", Seeds: 9}, {Rule: "rates", Name: "d"},
@@ -137,7 +142,8 @@ func TestThePageShowsEachMutant(t *testing.T) {
 	}
 }
 
-// Figures of real servers that are read wrong would be shown as what the simulation has found.
+// Figures of real servers that are read wrong would be shown as what the
+// simulation has found.
 func TestACampaignOfRealProcessesIsRead(t *testing.T) {
 	dir := t.TempDir()
 	if c, err := campaign(dir); err != nil || c.real() != noCampaign {

@@ -1,6 +1,7 @@
 package results
 
-// The texts of docs/robustness.md. Its figures come from the files beside this one.
+// The texts of docs/robustness.md. Its figures come from the files beside this
+// one.
 const intro = `<!-- make robustness writes this page, of the files in tests/sim/results. Mend its texts in tests/sim/results/texts.go. -->
 
 # Robustness

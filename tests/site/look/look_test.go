@@ -22,7 +22,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // built is where make site writes the site.
 const built = "../../../.site/out"
 
-// serve serves the site below the path that it has on its host, and returns the URLs of its pages.
+// serve serves the site below the path that it has on its host, and returns the
+// URLs of its pages.
 func serve(t *testing.T) (own string, pages []string) {
 	t.Helper()
 	const path = "/redlatch/"
@@ -40,8 +41,9 @@ func serve(t *testing.T) (own string, pages []string) {
 	return web.URL + path, pages
 }
 
-// Everybody can read each page, on a telephone and on a desk, light and dark: nothing is too wide, and axe-core finds nothing grave.
-// go test -artifacts keeps the pictures.
+// Everybody can read each page, on a telephone and on a desk, light and dark:
+// nothing is too wide, and axe-core finds nothing grave. go test -artifacts keeps
+// the pictures.
 func TestEveryPageCanBeReadByEverybody(t *testing.T) {
 	own, pages := serve(t)
 	b := browser.Start(t, own)
@@ -76,7 +78,8 @@ func TestEveryPageCanBeReadByEverybody(t *testing.T) {
 	}
 }
 
-// With the tab key alone a reader reaches all that can be followed or pressed, sees where it is, and can skip the navigation.
+// With the tab key alone a reader reaches all that can be followed or pressed,
+// sees where it is, and can skip the navigation.
 func TestEveryPageCanBeReadWithTheKeyboard(t *testing.T) {
 	own, pages := serve(t)
 	b := browser.Start(t, own)
@@ -113,7 +116,8 @@ func TestEveryPageCanBeReadWithTheKeyboard(t *testing.T) {
 	}
 }
 
-// watchFocus notes each element that has the focus: whether it can be seen that it has, and what is left.
+// watchFocus notes each element that has the focus: whether it can be seen that it
+// has, and what is left.
 const watchFocus = `(() => {
 	window.say = (e) => e.outerHTML.slice(0, 150);
 	window.reachable = (e) => e.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true }) && e.tabIndex >= 0 && !e.disabled &&

@@ -1,12 +1,16 @@
-// Command peer is a process of a fleet: workers of every type that excludes or limits, who share names with all other
-// processes. The gate of upgrades builds it with the library as it is, and as it was, so it uses only the public
-// interface that both have. If the older tree cannot build it, the gate builds there the peer of that tree. Then two
-// peers run side by side, and what is counted in a new way needs a new name.
+// Command peer is a process of a fleet: workers of every type that excludes or
+// limits, who share names with all other processes. The gate of upgrades builds it
+// with the library as it is, and as it was, so it uses only the public interface
+// that both have. If the older tree cannot build it, the gate builds there the
+// peer of that tree. Then two peers run side by side, and what is counted in a new
+// way needs a new name.
 //
 //	peer ADDR
 //
-// It prints "ready" when each of its workers has had its turn, works on until its standard input ends, and lets go of all.
-// A worker that has entered counts on the server who is inside. If that is more than may be, the process says so and fails.
+// It prints "ready" when each of its workers has had its turn, works on until its
+// standard input ends, and lets go of all. A worker that has entered counts on the
+// server who is inside. If that is more than may be, the process says so and
+// fails.
 package main
 
 import (
@@ -41,7 +45,8 @@ func main() {
 	}
 }
 
-// A worker enters again and again. There is room for as much as may be inside: a reader weighs 1, and a writer all of it.
+// A worker enters again and again. There is room for as much as may be inside: a
+// reader weighs 1, and a writer all of it.
 type worker struct {
 	kind, resource string
 	room, weight   int64
@@ -54,7 +59,8 @@ const (
 	lease  = 3 * time.Second      // after which a lock is free that is not renewed
 )
 
-// workers are those of a client, and of one that is quick to notice a dead connection, as short leases need it.
+// workers are those of a client, and of one that is quick to notice a dead
+// connection, as short leases need it.
 func workers(c, quick *redlatch.Client) []worker {
 	rw := c.ReadWriteLock("upgrade:rw")
 	permits := semaphore.New(c, "upgrade:semaphore", 2)
@@ -73,7 +79,8 @@ func workers(c, quick *redlatch.Client) []worker {
 		{"semaphore", "semaphore", 2, 1, moment, func(ctx context.Context, f func(context.Context) error) error { return permits.Do(ctx, 1, f) }},
 		{"expirable", "expirable", 2, 1, moment, func(ctx context.Context, f func(context.Context) error) error { return leased.Do(ctx, 1, f) }},
 		{"election", "election", 1, 1, moment, func(ctx context.Context, f func(context.Context) error) error {
-			// A term that ends with an error ends the campaign, and so the next one needs no pause.
+			// A term that ends with an error ends the campaign, and so the next one needs no
+			// pause.
 			var did error
 			err := election.New(c, "upgrade:election").Run(ctx, func(ctx context.Context, _ int64) error {
 				did = f(ctx)
@@ -87,19 +94,22 @@ func workers(c, quick *redlatch.Client) []worker {
 	}
 }
 
-// renewed is the worker that stays inside for longer than its lock is held without a renewal.
+// renewed is the worker that stays inside for longer than its lock is held without
+// a renewal.
 const renewed = "renewed"
 
 var errTerm = errors.New("the term is over")
 
-// No more than rate permits are given in any interval. What was given in one is used in the next by those workers alone that were on
-// their way: far fewer than rate.
+// No more than rate permits are given in any interval. What was given in one is
+// used in the next by those workers alone that were on their way: far fewer than
+// rate.
 const (
 	rate     = 20
 	interval = 100 * time.Millisecond
 )
 
-// used counts a call in the interval that it is in by the server's clock, whatever a limiter believes.
+// used counts a call in the interval that it is in by the server's clock, whatever
+// a limiter believes.
 const used = `
 local now = redis.call('TIME')
 local key = 'calls:' .. math.floor((now[1] * 1000 + now[2] / 1000) / ARGV[1])
@@ -153,8 +163,8 @@ func (p *process) call() error {
 	return err
 }
 
-// inside is what a worker does while it holds what it has taken. It goes on when its context has ended: others may not
-// be inside before the worker has left.
+// inside is what a worker does while it holds what it has taken. It goes on when
+// its context has ended: others may not be inside before the worker has left.
 func (p *process) inside(ctx context.Context, w worker) error {
 	ctx = context.WithoutCancel(ctx)
 	n, err := p.rdb.IncrBy(ctx, "inside:"+w.resource, w.weight).Result()

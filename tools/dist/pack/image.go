@@ -19,7 +19,8 @@ const (
 	typeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 	source = "https://github.com/redlatch/redlatch"
-	// nobody is whom the image runs as. Kubernetes wants a number to see that it is not root.
+	// nobody is whom the image runs as. Kubernetes wants a number to see that it is
+	// not root.
 	nobody = "65532:65532"
 )
 
@@ -92,7 +93,8 @@ func (l *layout) addJSON(mediaType string, v any) (descriptor, error) {
 	return l.add(mediaType, data), err
 }
 
-// image writes an image with one layer for each ARCH=FOLDER: the folder is all that is in it.
+// image writes an image with one layer for each ARCH=FOLDER: the folder is all
+// that is in it.
 func image(to, version string, parts []string, at time.Time) error {
 	l := &layout{}
 	images := index{SchemaVersion: 2, MediaType: typeIndex}
@@ -111,7 +113,8 @@ func image(to, version string, parts []string, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	// The first name is what OCI's tools look for, the second is how docker load calls the image.
+	// The first name is what OCI's tools look for, the second is how docker load calls
+	// the image.
 	all.Annotations = map[string]string{"org.opencontainers.image.ref.name": version, "io.containerd.image.name": "redlatch:" + version}
 	top, err := json.Marshal(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{all}})
 	if err != nil {

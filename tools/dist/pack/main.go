@@ -1,10 +1,12 @@
-// Command pack writes archives and images whose bytes depend on nothing but what is in them:
+// Command pack writes archives and images whose bytes depend on nothing but what
+// is in them:
 //
 //	pack archive FILE FOLDER              FILE is a .tar.gz, a .tgz or a .zip; it has FOLDER, under its name
 //	pack image FILE VERSION ARCH=FOLDER...  FILE is an OCI layout in a tar, with an image for each ARCH
 //	pack roots FILE                       FILE gets the certificate authorities of Mozilla, in PEM
 //
-// Every file has the time of SOURCE_DATE_EPOCH, root as its owner, and the mode 0644 or 0755.
+// Every file has the time of SOURCE_DATE_EPOCH, root as its owner, and the mode
+// 0644 or 0755.
 package main
 
 import (
@@ -62,7 +64,8 @@ type file struct {
 	data []byte
 }
 
-// read returns what a folder has, in the order of names, as if the folder were called name.
+// read returns what a folder has, in the order of names, as if the folder were
+// called name.
 func read(folder, name string) (files []file, err error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -157,7 +160,8 @@ func zipped(to io.Writer, files []file, at time.Time) error {
 	return w.Close()
 }
 
-// roots returns Mozilla's authorities but those that it trusts only with conditions, which a file cannot say.
+// roots returns Mozilla's authorities but those that it trusts only with
+// conditions, which a file cannot say.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

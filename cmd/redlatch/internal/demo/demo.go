@@ -96,7 +96,8 @@ func Run(opt Options) (Summary, error) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
-	// A reader that is gone is an error of the write: to die of it would leave the records behind.
+	// A reader that is gone is an error of the write: to die of it would leave the
+	// records behind.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	opt.Length = cmp.Or(opt.Length, opt.whole())

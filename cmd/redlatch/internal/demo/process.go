@@ -74,7 +74,8 @@ func (d *demo) prepare(p *process) (stdout io.Reader, err error) {
 	return p.cmd.StdoutPipe()
 }
 
-// follow runs a worker, and returns when it has ended. It tells whether it has started.
+// follow runs a worker, and returns when it has ended. It tells whether it has
+// started.
 func (d *demo) follow(p *process, stdout io.Reader, started chan<- error) {
 	// The kernel ends a child with the thread that started it, so this one
 	// must live as long (see dieWithParent).

@@ -16,8 +16,8 @@ func (d *demo) story(ctx context.Context) error {
 	return d.loss(ctx)
 }
 
-// holding makes a worker stay in its next section, and waits until its lease has been
-// renewed, and the renewed one lasts.
+// holding makes a worker stay in its next section, and waits until its lease has
+// been renewed, and the renewed one lasts.
 func (d *demo) holding(ctx context.Context, p *process, title string) error {
 	p.say(cmdStay)
 	if err := d.board.await(ctx, func(rows []row) bool { return rows[p.id-1].staying }); err != nil {

@@ -68,8 +68,8 @@ func isNumber(text string, most float64) bool {
 	return err == nil && math.Abs(n) <= most
 }
 
-// hashes looks into those that have the fields of a lock or a rate limiter. So has what a barrier keeps of who has arrived,
-// but its numbers are no counts of holds.
+// hashes looks into those that have the fields of a lock or a rate limiter. So has
+// what a barrier keeps of who has arrived, but its numbers are no counts of holds.
 func (c *contents) hashes(names []string) {
 	var ours, small []string
 	c.v.each(names, func(name string) []string { return []string{"HRANDFIELD", name, strconv.Itoa(looked)} }, func(name string, fields any) {

@@ -93,9 +93,11 @@ func persistence(v *visit) []Finding {
 	return all
 }
 
-// unreadable looks for an append-only file that a restart reads without what scripts have written. A script is a transaction in it, of
-// which Redis from 7.0 on and Valkey before 9.1 leave out what the default user has no right to. Whether he may log in is all the same to
-// them. PEXPIREAT is what the file has of PEXPIRE.
+// unreadable looks for an append-only file that a restart reads without what
+// scripts have written. A script is a transaction in it, of which Redis from 7.0
+// on and Valkey before 9.1 leave out what the default user has no right to.
+// Whether he may log in is all the same to them. PEXPIREAT is what the file has of
+// PEXPIRE.
 func unreadable(v *visit) []Finding {
 	const check = "persistence"
 	valkey := v.info["valkey_version"]
@@ -150,8 +152,9 @@ func unreadable(v *visit) []Finding {
 		"ACL SETUSER default ~* &* +@all, and in the file of users; if nobody logs in as that user, switch it off, too: the rights count all the same")
 }
 
-// selects says whether what a script has written may begin with a SELECT inside the transaction: from Redis 7.2 on, where the
-// append-only file has keys of another database than 0. Redis 7.0 writes the SELECT before the transaction.
+// selects says whether what a script has written may begin with a SELECT inside
+// the transaction: from Redis 7.2 on, where the append-only file has keys of
+// another database than 0. Redis 7.0 writes the SELECT before the transaction.
 func (v *visit) selects() bool {
 	switch {
 	case older(v.info["redis_version"], "7.2"):
@@ -238,7 +241,8 @@ func replicas(v *visit) []Finding {
 	return all
 }
 
-// uncounted says that nobody can tell how many replicas there are, or have what was written.
+// uncounted says that nobody can tell how many replicas there are, or have what
+// was written.
 func uncounted(v *visit) (all []Finding) {
 	for _, request := range [][]string{{"ROLE"}, {"WAIT", "0", "1"}} {
 		if _, why := v.ask(request...); why != nil {

@@ -435,7 +435,8 @@ func TestABarrierIsNoLock(t *testing.T) {
 	})
 }
 
-// A hash beside a lock or barrier has its owners, too, and is not to be released by force.
+// A hash beside a lock or barrier has its owners, too, and is not to be released
+// by force.
 func TestASideKeyWithoutATTLIsNoLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, key := range []string{"redlatch_revoke:{x}", "redlatch_barrier:{go}:1"} {

@@ -15,7 +15,8 @@ import (
 // own is how the keys and channels begin that doctor uses.
 const own = "redlatch_doctor:"
 
-// draws is after how many names none is found any more whose slot is, or is not, one of certain slots.
+// draws is after how many names none is found any more whose slot is, or is not,
+// one of certain slots.
 const draws = 1 << 16
 
 // name returns a name that nobody uses, and whose slot this server has. In a
@@ -60,8 +61,9 @@ func (v *visit) slots() (ranges [][2]int64) {
 	return ranges
 }
 
-// elsewhere says whether the server refuses keys because another node has them. What it says of itself is no evidence: a
-// proxy, or the endpoint of a managed server, may pass on what one of its shards says, and serves the keys of all.
+// elsewhere says whether the server refuses keys because another node has them.
+// What it says of itself is no evidence: a proxy, or the endpoint of a managed
+// server, may pass on what one of its shards says, and serves the keys of all.
 func (v *visit) elsewhere() bool {
 	if !v.cluster() {
 		return false

@@ -82,8 +82,8 @@ func Helper(arg string) bool {
 	return true
 }
 
-// watchParent returns when the parent has dismissed it, or has died and the group has
-// been killed.
+// watchParent returns when the parent has dismissed it, or has died and the group
+// has been killed.
 func watchParent() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGPIPE,
 		unix.SIGUSR1, unix.SIGUSR2)

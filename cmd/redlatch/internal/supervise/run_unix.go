@@ -16,8 +16,8 @@ import (
 )
 
 // groupPoll is how often the end of a group is looked for when the command has
-// ended. To wait for the group's processes would be to wait for ever if the last one
-// leaves it, as a daemon does: nobody tells the waiter.
+// ended. To wait for the group's processes would be to wait for ever if the last
+// one leaves it, as a daemon does: nobody tells the waiter.
 const groupPoll = 10 * time.Millisecond
 
 // lingerNotice is how long after the command's end its group may go on before the
@@ -99,8 +99,9 @@ func (r *runner) start(g *guard) error {
 func (r *runner) watch() {
 	for {
 		var ws unix.WaitStatus
-		// Orphans of the command become our children where the system can do that (see processAttributes), also those
-		// that have left the group. Those that have ended go now, or they would fill the table of processes.
+		// Orphans of the command become our children where the system can do that (see
+		// processAttributes), also those that have left the group. Those that have ended
+		// go now, or they would fill the table of processes.
 		pid, err := unix.Wait4(-1, &ws, unix.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, unix.EINTR), err == nil && pid != r.pgid:
@@ -124,7 +125,8 @@ func (r *runner) watch() {
 	r.changes <- change{ended: true}
 }
 
-// leaveOrphans has the kernel take note of the orphans that end after their command, as it does for who ignores CHLD.
+// leaveOrphans has the kernel take note of the orphans that end after their
+// command, as it does for who ignores CHLD.
 func leaveOrphans() {
 	signal.Ignore(unix.SIGCHLD)
 	for pid := 1; pid > 0; { // those that have ended before

@@ -13,7 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/overview"
 )
 
-// A model is what the view knows; it is a [tea.Model]. Only the program's goroutine uses it.
+// A model is what the view knows; it is a [tea.Model]. Only the program's
+// goroutine uses it.
 type model struct {
 	Options
 
@@ -37,8 +38,9 @@ type model struct {
 	width, height int
 }
 
-// A row tells the lines of the list apart, from one listing to the next: what has a name may become a lock of another kind,
-// and a barrier may have its name as well.
+// A row tells the lines of the list apart, from one listing to the next: what has
+// a name may become a lock of another kind, and a barrier may have its name as
+// well.
 type row struct {
 	name    string
 	barrier bool
@@ -296,7 +298,8 @@ func (m *model) choose(key string) {
 	m.arrange()
 }
 
-// current is the lock under the cursor, or the one that is shown by itself; nil if that is not on the screen.
+// current is the lock under the cursor, or the one that is shown by itself; nil if
+// that is not on the screen.
 func (m *model) current() *overview.Lock {
 	if m.one != "" {
 		return m.last.Named(m.one)

@@ -184,7 +184,8 @@ func TestOneLock(t *testing.T) {
 	s.shows("NAME", "a ")
 }
 
-// A barrier may have the name of a lock: the cursor stayed there, and the lock could not be released.
+// A barrier may have the name of a lock: the cursor stayed there, and the lock
+// could not be released.
 func TestTheCursorPassesABarrierThatHasTheNameOfALock(t *testing.T) {
 	t.Parallel()
 	none := 0

@@ -36,7 +36,8 @@ type One struct {
 	Problem string
 }
 
-// Run shows the view until its user, or ctx, ends it. The first listing has been had.
+// Run shows the view until its user, or ctx, ends it. The first listing has been
+// had.
 func Run(ctx context.Context, o Options, first overview.Listing) error {
 	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithInput(o.Keys), tea.WithOutput(o.Terminal), tea.WithoutSignalHandler()}
 	if !o.Color {

@@ -146,8 +146,8 @@ func (m *model) body() []string {
 	return lines
 }
 
-// row is a line of the list: the name and the holder share what the mark of the cursor and the
-// numbers leave.
+// row is a line of the list: the name and the holder share what the mark of the
+// cursor and the numbers leave.
 func (m *model) row(mark, name, holder, held, waiters, longest, lost string) string {
 	numbers := fmt.Sprintf(" %7s %5s %7s %4s", held, waiters, longest, lost)
 	room := max(m.width-len(mark)-len(numbers)-1, 10)
@@ -161,7 +161,8 @@ func cell(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-ansi.StringWidth(text), 0))
 }
 
-// lockLines is what there is to say of one lock, and what was seen of it, the latest first.
+// lockLines is what there is to say of one lock, and what was seen of it, the
+// latest first.
 func (m *model) lockLines() []string {
 	width := 0
 	for _, row := range m.details.Rows {
