@@ -40,6 +40,10 @@ const (
 	// over, and for how long after its last one a waiter is given the lock. (The
 	// scripts say the same.)
 	silence = 6 * time.Second
+
+	// aliveKey is which of a lock's Keys says whose clients have been heard, behind
+	// the lock, the queue and its timeouts.
+	aliveKey = 3
 )
 
 // ReleaseArgs are those of a release that gives the lock to one of those who wait,
@@ -195,7 +199,7 @@ func (q *queuer) stay(ctx context.Context, req *request.Call) {
 	}
 	q.heard = time.Now()
 	call := request.Call{
-		Server: q.c.Server, Script: lua.FairLockHeard, Keys: q.l.Keys[3:4], Args: []string{q.c.ID},
+		Server: q.c.Server, Script: lua.FairLockHeard, Keys: q.l.Keys[aliveKey : aliveKey+1], Args: []string{q.c.ID},
 		Lease: silence, Stop: q.c.Server.Done, Until: q.want.Until, Single: true,
 	}
 	_, _ = call.Run(ctx) // if it fails, the next attempt is as good

@@ -175,6 +175,8 @@ type Kind struct {
 	ReleaseArgs func(l *Lock, args []string) []string
 	// Forcing returns the first arguments of the script that frees the lock whoever
 	// has it, if that is more than the channel; those whom the caller has seen follow.
+	// A kind that sets it has its waiters in Redis: Force has to remove those that
+	// have died from a lock that nobody has, too.
 	Forcing func(l *Lock) []string
 
 	What    string // as users read it
