@@ -38,7 +38,7 @@ const (
 
 	// silence is after how long without a request of theirs waiters are passed
 	// over, and for how long after its last one a waiter is given the lock. (The
-	// scripts say the same.)
+	// script fairlock.luainc says the same.)
 	silence = 6 * time.Second
 
 	// aliveKey is which of a lock's Keys says whose clients have been heard, behind

@@ -22,7 +22,7 @@ type Queuers struct {
 	leavers *queue.Gather[leaver]
 
 	mu     sync.Mutex             // guards what follows
-	spares map[string][]*ownEntry // by lock name, the oldest first
+	spares map[string][]*ownEntry // by lock name, of all kinds, the oldest first
 	closed bool
 }
 

@@ -183,7 +183,7 @@ type Kind struct {
 	Space   string // locks of one name and another space share nothing here
 	Queues  bool   // its callers stand in Redis: whoever gives up has to leave there
 	Gathers bool   // ids that are given up at the same time are released with one request
-	Numbers bool   // with tokens it is shown as a type of its own, as it is in Redisson
+	Numbers bool   // with tokens it is a fenced lock for who looks at it, as it is in Redisson
 	Part    bool   // others have other parts of what has the lock's name: values of a group
 	Mode    string // of those who have the lock, if that is stored; another mode is another lock
 	Under   string // an owner that has the lock in this mode, too, has it alone

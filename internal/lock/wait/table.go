@@ -57,7 +57,7 @@ type Table struct {
 	own         queue.Registry[string, *Entry]        // those of one waiter each, by its owner id
 	spaces      []string                              // of all kinds
 	unplaced    unplaced                              // those who wait in no entry and in no line
-	localQueues queue.Registry[string, *localQueue]   // by lock name
+	localQueues queue.Registry[string, *localQueue]   // by lock name, of all kinds
 	AtClose     func()                                // ends what else listens
 	pool        sync.Pool                             // of entries, which come and go with every uncontended acquisition
 	tickets     sync.Pool                             // of *ticket
