@@ -23,11 +23,12 @@ const (
 )
 
 // RunAcked implements [driver.Acker]. It uses connections of valkey-go's pool for
-// blocking commands: of a client of its own, which a driver that New has made makes
-// when it is needed, or of the client that was given to Use. For each node it uses
-// at most half of that pool (BlockingPoolSize), and at most 64 connections. A
-// timeout is shortened to a third of what is left of Traits.Timeout. With
-// Standalone.EnableRedirect no replica is asked for acknowledgement.
+// blocking commands: of a client of its own, which a driver that New has made
+// makes when it is needed, or of the client that was given to Use. For each node
+// it uses at most half of that pool (BlockingPoolSize), and at most 64
+// connections. A timeout is shortened to a third of what is left of
+// Traits.Timeout. With Standalone.EnableRedirect no replica is asked for
+// acknowledgement.
 func (d *Driver) RunAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (reply driver.Reply, acked int, err error) {
@@ -103,7 +104,8 @@ func (q *ackedScript) run(ctx context.Context, client valkey.Client, asking bool
 	return res, wait
 }
 
-// redirected returns the address of the node that a MOVED or an ASK leads to, or "".
+// redirected returns the address of the node that a MOVED or an ASK leads to, or
+// "".
 func redirected(res valkey.ValkeyResult) (addr string, asking bool) {
 	if re, ok := valkey.IsValkeyErr(res.Error()); ok {
 		if addr, asking = re.IsAsk(); !asking {

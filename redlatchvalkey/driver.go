@@ -104,18 +104,20 @@ func New(opt valkey.ClientOption) (*Driver, error) {
 	return d, nil
 }
 
-// Use returns a driver that works through client, which was made with opt.
-// Closing client remains the caller's task, after that of each redlatch.Client that has the driver. Scripts
-// and subscriptions share the client's connections, and every script costs a
-// few allocations. A broken connection is noticed only by what runs over it. Client
-// subscribes again by itself, so until it has, a lost subscription is not noticed.
+// Use returns a driver that works through client, which was made with opt. Closing
+// client remains the caller's task, after that of each redlatch.Client that has
+// the driver. Scripts and subscriptions share the client's connections, and every
+// script costs a few allocations. A broken connection is noticed only by what runs
+// over it. Client subscribes again by itself, so until it has, a lost subscription
+// is not noticed.
 //
 // A script can take opt.ConnWriteTimeout, including the time to connect. If that
 // is 0, it is valkey-go's default, ten seconds. If it is negative, there is no
 // limit.
 //
-// With Sentinel, opt has to set Sentinel.Dialer.KeepAlive. Without it valkey-go does not
-// notice a sentinel that has gone silent, and may follow no failover. New sets it.
+// With Sentinel, opt has to set Sentinel.Dialer.KeepAlive. Without it valkey-go does
+// not notice a sentinel that has gone silent, and may follow no failover. New sets
+// it.
 //
 // Use panics if opt sets ConnLifetime. valkey-go may send a request twice when a
 // connection reaches its age, and nothing can prevent that.
@@ -148,9 +150,10 @@ func newDriver(opt valkey.ClientOption) *Driver {
 	return d
 }
 
-// Close ends all subscriptions and closes the clients that New made. Scripts
-// in flight end with an error, and so do later ones. Further calls do nothing. So does
-// a call for a driver that Use made: nothing in it is its own. The error is nil.
+// Close ends all subscriptions and closes the clients that New made. Scripts in
+// flight end with an error, and so do later ones. Further calls do nothing. So
+// does a call for a driver that Use made: nothing in it is its own. The error is
+// nil.
 func (d *Driver) Close() error {
 	if d.commands.foreign {
 		return nil
@@ -174,7 +177,8 @@ func (d *Driver) Node(key string) string { return d.breaks.NodeOf(key) }
 // OnBreak implements [driver.Redis].
 func (d *Driver) OnBreak(f func(node string)) (stop func()) { return d.breaks.Register(f) }
 
-// leave closes the connections over which scripts go, unless they lead to a cluster: its client follows by itself.
+// leave closes the connections over which scripts go, unless they lead to a
+// cluster: its client follows by itself.
 func (d *Driver) leave() (left bool) {
 	if p := d.commands.ready.Load(); p != nil && (*p).Mode() == valkey.ClientModeCluster {
 		return false
@@ -184,12 +188,12 @@ func (d *Driver) leave() (left bool) {
 	return true
 }
 
-// within returns options with which a connection that has gone silent is given
-// up within d, and one to a sentinel within three times that. A request that waits for a reply by itself
-// runs into valkey-go's read time-out; one that shares a connection is ended by the
-// ping that valkey-go sends when nothing has come for two pauses. (Dialler.KeepAlive
-// is also the pause between two pings.) Without pings valkey-go waits for a sentinel
-// for ever, and follows no failover.
+// within returns options with which a connection that has gone silent is given up
+// within d, and one to a sentinel within three times that. A request that waits
+// for a reply by itself runs into valkey-go's read time-out; one that shares a
+// connection is ended by the ping that valkey-go sends when nothing has come for two
+// pauses. (Dialler.KeepAlive is also the pause between two pings.) Without pings
+// valkey-go waits for a sentinel for ever, and follows no failover.
 func within(opt valkey.ClientOption, d time.Duration) valkey.ClientOption {
 	opt.ConnWriteTimeout = d * 2 / 3
 	for _, x := range []struct {

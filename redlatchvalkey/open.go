@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/driver"
 )
 
-// Open returns a client with connections of its own, which end when it is closed, to
-// the server that the URL names. [connect.Parse] lists the forms of URL.
+// Open returns a client with connections of its own, which end when it is closed,
+// to the server that the URL names. [connect.Parse] lists the forms of URL.
 //
 // A server that cannot be reached is no error here: the driver tries again with
 // every script, and the first script returns the error.
@@ -28,8 +28,8 @@ func Open(rawURL string, cfg redlatch.Config) (*redlatch.Client, error) {
 	return OpenSettings(s, cfg)
 }
 
-// OpenSettings does what Open does, with settings. It reads the files of TLS. What cfg leaves zero is
-// as s.Config says.
+// OpenSettings does what Open does, with settings. It reads the files of TLS. What
+// cfg leaves zero is as s.Config says.
 func OpenSettings(s connect.Settings, cfg redlatch.Config) (*redlatch.Client, error) {
 	p, err := s.Plan(cfg)
 	if err != nil {

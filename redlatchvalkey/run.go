@@ -129,8 +129,10 @@ func command(b valkey.Builder, s *driver.Script, f form, keys, args []string) va
 	return c
 }
 
-// atAnyPrimary has a command without keys go to a node of a cluster that serves slots. By itself, valkey-go takes any node that it
-// has heard of: also a replica, or one that is dead. A random slot spreads load, and the next attempt takes another node.
+// atAnyPrimary has a command without keys go to a node of a cluster that serves
+// slots. By itself, valkey-go takes any node that it has heard of: also a replica,
+// or one that is dead. A random slot spreads load, and the next attempt takes
+// another node.
 func atAnyPrimary(c valkey.Completed) valkey.Completed {
 	return c.SetSlot(strconv.Itoa(rand.Int())) //nolint:gosec // any slot
 }

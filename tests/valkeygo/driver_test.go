@@ -182,7 +182,8 @@ func TestAllEndsInTime(t *testing.T) {
 	})
 }
 
-// A caller that leaves is told what it may have done: nothing if it comes too late.
+// A caller that leaves is told what it may have done: nothing if it comes too
+// late.
 func TestContextEndsRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *faultnet.Proxy, d *redlatchvalkey.Driver) {
 		s := newScript(t, "return 1")
@@ -291,8 +292,9 @@ func TestUseRefuses(t *testing.T) {
 	redlatchvalkey.Use(nil, valkey.ClientOption{ConnLifetime: time.Hour})
 }
 
-// The node of a cluster that was asked first cannot tell yet who serves what. A listing then is of the nodes that it names
-// when it can, or fails: it is never empty without a word.
+// The node of a cluster that was asked first cannot tell yet who serves what. A
+// listing then is of the nodes that it names when it can, or fails: it is never
+// empty without a word.
 func TestAListingOfAClusterThatNamesNoNodeIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []int64{1, math.MaxInt64} {

@@ -25,8 +25,8 @@ const (
 	redirect = "github.com/valkey-io/valkey-go.(*standalone).redirectToPrimary.func1"
 )
 
-// timeout is how long a topology waits for what is silent. What dies in these tests
-// is not.
+// timeout is how long a topology waits for what is silent. What dies in these
+// tests is not.
 const timeout = 10 * time.Second
 
 func newDriver(t *testing.T, opt valkey.ClientOption) driver.Redis {
