@@ -562,7 +562,7 @@ func TestMinHoldIsRefusedInsideALockOfATypeThatCannotStay(t *testing.T) {
 func TestMinHoldOnRealServers(t *testing.T) {
 	locktest.OnRealServers(t, func(t *testing.T, s *testserver.Server) {
 		c := locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{})
-		for _, d := range []time.Duration{10 * time.Second, time.Hour} { // less and more than the lease
+		for _, d := range []time.Duration{28 * time.Second, time.Hour} { // less and more than the lease
 			h, err := c.Lock("job", redlatch.MinHold(d)).Acquire(bg)
 			if err != nil {
 				t.Fatal(err)
@@ -579,10 +579,9 @@ func TestMinHoldOnRealServers(t *testing.T) {
 			if !isBusy(err, &busy) || !strings.HasPrefix(busy.Owner, c.ID()+":") {
 				t.Errorf("Try: %v", err)
 			}
-			start := time.Now()
 			_, err = locktest.ClientOf(t, drivers.Goredis.Open(t, drivers.Single(s.Addr())), redlatch.Config{}).Lock("job").TryAcquire(bg, d/2)
-			if !isBusy(err, &busy) || busy.RetryAfter <= d/2 || busy.RetryAfter > d || time.Since(start) > d/2-time.Second {
-				t.Errorf("a shorter wait: %v, after %v", err, time.Since(start))
+			if !isBusy(err, &busy) || busy.RetryAfter <= d/2 || busy.RetryAfter > d { // who had waited would say less
+				t.Errorf("a shorter wait: %v", err)
 			}
 			s.MustDo("DEL", "job")
 		}
