@@ -70,10 +70,11 @@ func (h *Hold) Detach() error {
 func (h *Hold) Unenterable() error {
 	h.lock(time.Now())
 	defer h.t.mu.Unlock()
-	if h.life.Why == nil && h.life.Detached {
+	err := h.life.MineLocked()
+	if err == holdctx.ErrDetached { //nolint:errorlint // the value itself
 		return fmt.Errorf("%w, and the context descends from that hold of lock %q; acquire with a context that does not descend from it", holdctx.ErrDetached, h.Name())
 	}
-	return h.life.Why
+	return err
 }
 
 // releaseApart releases the lock of a detached hold, which its user has ended.
