@@ -76,8 +76,8 @@ every = $(addsuffix /...,$(addprefix ./,$(1)))
 UNPROVEN := $(CURDIR)/.tools/unproven
 tell_unproven = if [ -s "$(UNPROVEN)" ]; then printf 'NOT PROVEN, because the machine was busy:\n'; sed 's/^/  /' "$(UNPROVEN)"; fi
 
-# What the tests of make test take of the processor, on two idle cores: a run that takes 1.5 times as much, twice in a row,
-# fails. A commit that adds proof may raise it, and says what for; on two idle cores make test ends within a minute.
+# What the tests of make test take of the processor, on two idle cores: a run that takes 1.5 times as much says so. A commit
+# that adds proof may raise it, and says what for; on two idle cores make test ends within a minute.
 TEST_FIGURE := 100s
 
 .PHONY: help
@@ -89,7 +89,7 @@ test: .tools/gotest ## Test all in fake time, one adapter on a real server, and 
 	@scripts/servers.sh
 	@export $(TOGETHER) $(PLAIN); \
 	packages=$$(go list $(call every,cmd/redlatch tests $(filter-out redlatchvalkey cmd/redlatch,$(PUBLISHED))) | grep -vE '$(APART)|$(SLOW)'); \
-	$(GOTEST) -label 'make $@' -figure $(TEST_FIGURE) -over .tools/test.over -- -short -p 4 $(FLAGS) -timeout 10m $$packages
+	$(GOTEST) -label 'make $@' -figure $(TEST_FIGURE) -- -short -p 4 $(FLAGS) -timeout 10m $$packages
 
 # Most of these leave a processor idle for some of their time, so that they run side by side.
 .PHONY: check

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/leaktest"
 )
@@ -181,16 +180,19 @@ func TestTheUnprovenOfSeveralRunsCountTogether(t *testing.T) {
 }
 
 // The packages say what their tests take of the processor, and a run believes
-// them.
-func TestARunThatTakesTooMuchIsSeen(t *testing.T) {
+// them. It does not fail for that: the machine may be slow.
+func TestASlowMachineFailsNoRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs, for make check")
 	}
 	dir := t.TempDir()
-	for n, want := range []bool{true, false} {
-		text, green := play(t, dir, "costly", "-figure=1s", "-over="+filepath.Join(dir, "over"))
-		if green != want || !strings.Contains(text, "took 2.0 s of processor time") {
-			t.Errorf("run %d: green: %v, printed:\n%s", n, green, text)
+	for _, test := range []struct {
+		figure string
+		says   bool
+	}{{"1s", true}, {"1400ms", false}, {"0", false}} {
+		text, green := play(t, dir, "costly", "-figure="+test.figure)
+		if says := strings.Contains(text, "more than 1.5 times the figure"); !green || says != test.says || !strings.Contains(text, "took 2.0 s of processor time") {
+			t.Errorf("%s: green: %v, printed:\n%s", test.figure, green, text)
 		}
 	}
 }
@@ -202,28 +204,5 @@ func write(t *testing.T, file, text string) {
 	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A run that takes far more than the figure may have met a busy machine; the
-// second in a row has not.
-func TestTheSecondRunAboveTheFigureFails(t *testing.T) {
-	over := filepath.Join(t.TempDir(), "over")
-	keeps := func(processor time.Duration, passed, want bool) {
-		t.Helper()
-		r := &run{packages: map[string]*pkg{"a": {took: processor / 2}, "b": {took: processor / 2, cached: true}}}
-		if got, err := (budget{time.Minute, over}).keeps(r, passed); got != want || err != nil {
-			t.Errorf("%v: %v, %v; want %v", processor, got, err, want)
-		}
-	}
-	keeps(90*time.Second, true, true)
-	keeps(91*time.Second, true, true)
-	keeps(time.Second, false, true) // it has not run everything
-	keeps(91*time.Second, true, false)
-	keeps(91*time.Second, true, false)
-	keeps(89*time.Second, true, true)
-	keeps(91*time.Second, true, true)
-	if ok, err := (budget{time.Minute, over}).keeps(&run{}, true); ok || err == nil {
-		t.Errorf("%v, %v although nobody has measured anything", ok, err)
 	}
 }

@@ -43,10 +43,9 @@ const (
 func main() {
 	dir := flag.String("C", ".", "the `directory` to run in")
 	label := flag.String("label", "go test", "what the run is called")
-	figure := flag.Duration("figure", 0, "the `processor` time that the tests are to take; 0: any")
-	over := flag.String("over", "", "the `file` that remembers a run far above the figure")
+	most := flag.Duration("figure", 0, "the `processor` time that the tests are to take; 0: any")
 	flag.Parse()
-	ok, err := gotest(*dir, *label, budget{*figure, *over}, flag.Args())
+	ok, err := gotest(*dir, *label, figure(*most), flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 	}
@@ -56,12 +55,9 @@ func main() {
 	}
 }
 
-func gotest(dir, label string, b budget, args []string) (ok bool, err error) {
+func gotest(dir, label string, f figure, args []string) (ok bool, err error) {
 	start := time.Now()
 	seed := cmp.Or(os.Getenv(randtest.SeedEnv), fmt.Sprint(rand.Uint64())) //nolint:gosec // chance
-	if b.isOver() {
-		args = append([]string{"-count=1"}, args...) // measure again what an earlier run has said
-	}
 	first, err := execute(dir, label, seed, args)
 	if err != nil {
 		return false, err
@@ -76,11 +72,8 @@ func gotest(dir, label string, b budget, args []string) (ok bool, err error) {
 	}
 	fmt.Printf("%s: %s in %s; %s", label, plural(len(first.packages), "package"), seconds(time.Since(start)), first.table())
 	few, err := first.tellUnproven(os.Getenv(unprovenFile))
-	if err != nil {
-		return false, err
-	}
-	within, err := b.keeps(first, ok)
-	return ok && few && within, err
+	f.tell(first)
+	return ok && few, err
 }
 
 // unprovenFile is the environment variable that names a file of tests that have
