@@ -373,6 +373,36 @@ func TestAClientThatShutsDownStillHearsThatItIsToLetGo(t *testing.T) {
 	})
 }
 
+// Close waits for a caller that is with the driver, and until then its holds are
+// trusted.
+func TestAClientThatClosesStillHearsThatItIsToLetGo(t *testing.T) {
+	locktest.InFakeTime(t, func(w *locktest.World) {
+		slow := &locktest.Tap{Keyed: func(script string, keys, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			if script == "lock.take" && keys[0] == "slow" {
+				time.Sleep(2 * time.Second)
+			}
+			return next()
+		}}
+		c, other := w.Tapped(redlatch.Config{}, slow), w.Client(redlatch.Config{})
+		h := w.Acquire(bg, c.Lock("orders"))
+		late := locktest.Later(func() error {
+			_, err := c.Lock("slow").Acquire(bg)
+			return err
+		})
+		synctest.Wait()
+		down := locktest.Later(c.Close)
+		synctest.Wait()
+		before, start := h.Err(), time.Now()
+		was, err := admin.ForceRelease(bg, other.Lock("orders"))
+		took, told := time.Since(start), h.Err()
+		w.OK(<-down)
+		w.WantErr(<-late, redlatch.ErrClosed)
+		if before != nil || !was || err != nil || took > 100*time.Millisecond || !errors.Is(told, redlatch.ErrLost) {
+			t.Errorf("the holder knows %v, is asked to let go for %v (%t, %v), and knows %v", before, took, was, err, told)
+		}
+	})
+}
+
 // Of several locks as one the context is its own.
 func TestShutdownEndsTheContextOfSeveralLocksAsOne(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {

@@ -121,7 +121,7 @@ func (h *history) checkRevoked() {
 	for _, s := range h.summons {
 		for _, c := range h.claims {
 			if c.process == s.process && c.id == s.id && !c.detached && c.from <= s.at && c.to > s.at+soon {
-				h.failLocked(s.at, "process %d knows that %s as %s is taken from it, and has it until%s", c.process, c.resource, c.id, stamp(c.to))
+				h.failLocked(s.at, "process %d knows that %s as %s is taken from it, and has it until%s: %s", c.process, c.resource, c.id, stamp(c.to), c.how)
 			}
 		}
 	}
