@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -129,42 +128,6 @@ func TestTheCheckerRefuses(t *testing.T) {
 			h := &history{start: time.Now(), capacity: test.capacity, claims: test.claims, losses: test.losses}
 			h.check()
 			got := strings.Join(h.wrong, "\n")
-			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
-				t.Errorf("the checker says %q, want something with %q", got, test.want)
-			}
-		})
-	}
-}
-
-// The checker of a limiter refuses, too: when it gives too much, also over many
-// intervals.
-func TestTheCheckerOfRatesRefuses(t *testing.T) {
-	const s = time.Second
-	late := errors.New("nobody has answered")
-	at := func(from, to time.Duration, n int, err error) *call {
-		return &call{resource: "a", from: from, to: to, n: n, err: err}
-	}
-	slowly := func(each int) (all []*call) { // over ten seconds, and none of them within an interval
-		for i := range 10 {
-			all = append(all, at(time.Duration(i)*s, time.Duration(i+1)*s, each, nil))
-		}
-		return all
-	}
-	for _, test := range []struct {
-		name  string
-		calls []*call
-		want  string // nothing: that is right
-	}{
-		{"the rate at once", []*call{at(0, s/10, 3, nil), at(0, s/10, 2, nil)}, ""},
-		{"more than the rate at once", []*call{at(0, s/10, 3, nil), at(0, s/10, 3, nil)}, "6 permits of a"},
-		{"more than the rate, if all had been given", []*call{at(0, s/10, 3, nil), at(0, s/10, 3, late)}, ""},
-		{"as much as the rate allows in slow calls", slowly(rate), ""},
-		{"more than the rate allows in slow calls", slowly(rate + 1), "permits of a"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := &world{history: history{start: time.Now()}, calls: calls{all: test.calls}}
-			w.checkRate()
-			got := strings.Join(w.wrong, "\n")
 			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 				t.Errorf("the checker says %q, want something with %q", got, test.want)
 			}

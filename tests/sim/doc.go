@@ -157,8 +157,8 @@
 //     counted once.
 //   - In half of the seeds nobody gives up early at a barrier, so that few are
 //     told nothing.
-//   - In no time a limiter gives more than its rate allows. Package linear says
-//     why this has no model.
+//   - In no interval a limiter gives more than its rate, or finds more than that
+//     leaves.
 //   - Tokens and terms rise, unless their number was lost between: with all data,
 //     or by a server that goes on with what it had before. An eviction, a clock
 //     that is set ahead and a forced release leave it. A term that begins anew is

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,6 @@ const (
 	parties = 3 // of a barrier, and what a latch is set to
 	rate    = 5 // permits in an interval of a limiter
 	every   = time.Second
-	takes   = "takes" // what is done to a limiter
 )
 
 // A call is one of a synchronizer that nobody holds: of when it may have had its
@@ -202,15 +200,23 @@ func (w *world) pause(ctx context.Context, own *chance) {
 func limited() kind {
 	take := func(ctx context.Context, w *world, p *process, name string, n int, wait time.Duration) error {
 		l := ratelimit.New(p.client, name, ratelimit.Rate{Permits: rate, Interval: every})
-		return w.called(p, takes, name, n, func() (int, error) {
+		return w.called(p, linear.Acquire, name, n, func() (int, error) {
 			if wait > 0 {
 				return n, l.TryAcquire(ctx, n, wait)
 			}
 			return n, l.Acquire(ctx, n)
 		})
 	}
+	look := func(ctx context.Context, w *world, p *process, name string) error {
+		l := ratelimit.New(p.client, name, ratelimit.Rate{Permits: rate, Interval: every})
+		return w.called(p, linear.Look, name, 0, func() (int, error) { return l.Available(ctx) })
+	}
 	return kind{
 		once: func(ctx context.Context, w *world, p *process, name string, own *chance) {
+			if own.oneIn(6) {
+				w.unexpected(look(ctx, w, p, name))
+				return
+			}
 			var wait time.Duration
 			if own.oneIn(5) {
 				wait = 1 + own.upTo(2*time.Second)
@@ -219,32 +225,14 @@ func limited() kind {
 			w.unexpected(w.waits(ctx, p, name, wait, func() error { return take(ctx, w, p, name, n, wait) }))
 		},
 		calm: func(ctx context.Context, w *world, p *process, name string) error {
-			return take(ctx, w, p, name, rate, 0)
+			return errors.Join(take(ctx, w, p, name, rate, 0), look(ctx, w, p, name))
 		},
 	}
 }
 
-// checkRate checks that in no time more is given than the rate allows: the rate at
-// once, and as much again after each interval. A permit was given between the call
-// and the answer, and the server's clock may be 2 % fast.
-func (w *world) checkRate() {
-	const interval = every * 97 / 100
-	given := slices.DeleteFunc(slices.Clone(w.calls.all), func(c *call) bool { return !c.worked() })
-	slices.SortStableFunc(given, func(a, b *call) int { return cmp.Compare(a.to, b.to) })
-	for _, first := range given {
-		sum := 0
-		for _, c := range given {
-			if c.resource != first.resource || c.from < first.from {
-				continue
-			}
-			sum += c.n
-			if took := c.to - first.from; sum > rate*(1+int(took/interval)) {
-				w.failLocked(first.from, "%d permits of %s are given in %v, and there are %d in an interval", sum, first.resource, took, rate)
-				break
-			}
-		}
-	}
-}
+// leastInterval is how short the interval of a limiter may be: the server's clock
+// may be 2 % fast.
+const leastInterval = every * 97 / 100
 
 // met is a barrier.
 func met() kind {

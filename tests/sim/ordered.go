@@ -33,7 +33,7 @@ func (w *world) histories() []linear.History {
 	case "barrier":
 		return w.calls.histories(w.Type, parties)
 	case "limiter":
-		return w.calls.histories("calls", 0)
+		return w.calls.histories(w.Type, rate)
 	}
 	return w.heldHistories()
 }
@@ -75,7 +75,7 @@ func (h *history) heldHistories() (all []linear.History) {
 // had says whether a call that has worked has given its caller what it wanted, and
 // is not about something that it had.
 func (c *call) had() bool {
-	return slices.Contains([]string{linear.Acquire, linear.Refuse, linear.GoesOn, linear.Met, takes}, c.what)
+	return slices.Contains([]string{linear.Acquire, linear.Refuse, linear.GoesOn, linear.Met}, c.what)
 }
 
 // meets says whether two calls are of one thing, and were made at one time.
@@ -104,6 +104,8 @@ func (all *calls) histories(model string, capacity int) (list []linear.History) 
 			op, known = ofLatch(c, op)
 		case "barrier":
 			op = all.ofBarrier(c, op)
+		case "limiter":
+			known = c.err == nil // who is refused, or told nothing, takes nothing that others need
 		}
 		if !known {
 			continue
@@ -111,7 +113,7 @@ func (all *calls) histories(model string, capacity int) (list []linear.History) 
 		i, ok := at[c.resource]
 		if !ok {
 			i, at[c.resource] = len(list), len(list)
-			list = append(list, linear.History{Model: model, Name: c.resource, Capacity: capacity})
+			list = append(list, linear.History{Model: model, Name: c.resource, Capacity: capacity, Every: leastInterval})
 		}
 		list[i].Ops = append(list[i].Ops, op)
 	}

@@ -149,8 +149,6 @@ func Play(plan Plan) *Report {
 	w.checkOrders()
 	w.check()
 	switch w.Type {
-	case "limiter":
-		w.checkRate()
 	case "latch":
 		w.checkOpenings()
 	case "red":

@@ -14,20 +14,15 @@
 //   - latch: a count that callers bring to 0.
 //   - barrier: where as many meet as there are parties, unless it breaks, or
 //     somebody resets it.
+//   - limiter: permits of which there are some in each interval.
 //
 // A call that was told nothing may have been executed, at any time from its
 // beginning on, or not. For a latch there are two states then, and the call never
 // ends. For a semaphore, where such calls are many, the state has how many permits
 // may be on their way: what is free is known up to these. At a barrier such a
 // caller may fill a place from its call on, until it is certain that its process
-// has left.
-//
-// There is no model of a limiter. A permit's place there is a time, and not one in
-// an order: a state would have to have the times of the last permits, and hardly
-// two orders would lead to one state. So the search would not end soon. It is not
-// needed either. Who was refused, or was told nothing, took nothing that others
-// need. So it is enough to count, in each time between a call and an answer, what
-// was given within it: package sim does.
+// has left. Of a limiter it takes nothing that others need: the model does without
+// such calls, and without those that were refused.
 //
 // The history of each thing is searched by itself. The search ends after a number
 // of steps, which are the same in each replay, and not after some time. Then

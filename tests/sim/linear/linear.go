@@ -36,8 +36,9 @@ type Op struct {
 // A History is what was called of one thing.
 type History struct {
 	Model    string
-	Name     string // of the thing
-	Capacity int    // what a hold of all of it weighs, its permits, or its parties
+	Name     string        // of the thing
+	Capacity int           // what a hold of all of it weighs, its permits, or its parties
+	Every    time.Duration // in which a limiter gives as many; of others it says nothing
 	Ops      []Op
 }
 
@@ -74,20 +75,10 @@ func (h *History) model() model {
 		return latch()
 	case "barrier":
 		return barrier(h.Capacity)
-	case "calls":
-		return calls()
+	case "limiter":
+		return limiter(h.Capacity, h.Every)
 	}
 	panic("no model " + h.Model)
-}
-
-// calls is a model in which all can be, for who wants a drawing only.
-func calls() model {
-	return model{
-		begin: 0,
-		step:  func(state any, _ Op) []any { return []any{state} },
-		says:  func(op Op) string { return fmt.Sprintf("%s %d", op.What, op.N) },
-		is:    func(any) string { return "not modelled" },
-	}
 }
 
 // one is the state that follows, if that can be.

@@ -147,10 +147,20 @@ func TestTheModelsRefuse(t *testing.T) {
 		{"barrier", "who resets does not meet the others", 3, []Op{op(Met, 0, 5*s, 2), op(Met, s, 5*s, 1), op(Reset, 2*s, 3*s, 0)}, "2 of 3 are there"},
 		{"barrier", "two generations, and one reset", 3, []Op{op(WasReset, 0, 3*s, 0), op(Reset, s, 2*s, 0), op(WasReset, 4*s, 5*s, 0)}, "is told that the barrier was reset"},
 
-		{"calls", "whatever it is", 0, []Op{op("takes", 0, s, 2)}, ""},
+		{"limiter", "all of an interval", 5, []Op{op(Acquire, 0, s/10, 3), op(Acquire, 0, s/10, 2)}, ""},
+		{"limiter", "more than all of an interval", 5, []Op{op(Acquire, 0, s/10, 3), op(Acquire, 0, s/10, 3)}, "process 1 acquires 3"},
+		{"limiter", "more than all of an interval, in two", 5, []Op{op(Acquire, 0, s/10, 5), op(Acquire, s/10, s+s/10, 5)}, ""},
+		{"limiter", "more than all of an interval, a little too early", 5, []Op{op(Acquire, s/10, s/2, 5), op(Acquire, s/5, s+s/20, 1)}, "acquires 1"},
+		{"limiter", "what was given first has come back", 5, []Op{op(Acquire, 0, s/10, 2), op(Acquire, s/2, s, 3), op(Acquire, s, s+s/10, 2)}, ""},
+		{"limiter", "what was given later has not come back", 5, []Op{op(Acquire, 0, s/10, 2), op(Acquire, s/2, s, 3), op(Acquire, s, s+s/10, 3)}, "acquires 3"},
+		{"limiter", "an early call is given late", 5, []Op{op(Acquire, 0, 2*s, 4), op(Acquire, s/10, s/5, 5), op(Acquire, s+s/2, 3*s, 1)}, ""},
+		{"limiter", "an early call is given late, and too much", 5, []Op{op(Acquire, 0, 2*s, 4), op(Acquire, s/10, s/5, 5), op(Acquire, s+s/2, 2*s, 2)}, "acquires 2"},
+		{"limiter", "it finds what can be had", 5, []Op{op(Acquire, 0, s/10, 2), op(Look, s/5, s/4, 3), op(Look, s/5, s/4, 0), op(Look, s, s+1, 5)}, ""},
+		{"limiter", "it finds more than can be had", 5, []Op{op(Acquire, 0, s/10, 2), op(Look, s/5, s/4, 4)}, "finds free 4"},
+		{"limiter", "it finds more than there are", 5, []Op{op(Look, 0, s, 6)}, "finds free 6"},
 	} {
 		t.Run(test.model+", "+test.name, func(t *testing.T) {
-			h := &History{Model: test.model, Name: "a", Capacity: test.capacity, Ops: test.ops}
+			h := &History{Model: test.model, Name: "a", Capacity: test.capacity, Every: s, Ops: test.ops}
 			verdict, stop := h.Check()
 			want := Right
 			if test.want != "" {

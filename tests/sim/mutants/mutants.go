@@ -120,7 +120,12 @@ var All = []Mutant{
 	{
 		"rates", "a limiter gives one permit too many", "internal/lua/ratelimiter.take.lua",
 		"if n + wanted > free then", "if n + wanted > free + 1 then",
-		"limiter", 20, "are given in",
+		"limiter", 20, "in any order",
+	},
+	{
+		"rates", "a limiter gives a permit again too early", "internal/lua/ratelimiter.luainc",
+		"redis.call('ZCOUNT', permits, '-inf', now - interval)", "redis.call('ZCOUNT', permits, '-inf', now - interval * 0.9)",
+		"limiter", 20, "in any order",
 	},
 	{
 		"MaxHold", "a hold lasts for twice its MaxHold", "internal/lock/term/hold.go",
@@ -256,6 +261,11 @@ var All = []Mutant{
 		"turns", "a hand-off with a round trip of its own begins a new quantum", "internal/lock/wait/take.go",
 		"		if fresh {\n			e.budget.Begin(now, true)\n", "		{\n			e.budget.Begin(now, fresh)\n",
 		"fenced", 20, "for its turn",
+	},
+	{
+		"turns", "a process leaves nobody a turn at its permits", "internal/permit/countedworker.go",
+		"q.hand.n >= q.Line.First().Want.n && q.turns.Yields(now) {", "q.hand.n >= q.Line.First().Want.n && q.turns.Yields(now) && q.hand.n > Most {",
+		"semaphore", 20, "for its turn",
 	},
 	{
 		"callers of one process", "who gives up as the gate lets it in leaves it closed", "internal/gate/gate.go",

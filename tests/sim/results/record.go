@@ -202,4 +202,8 @@ var trackRecord = []fault{
 		"A process kept the permits that another one had left it. Where goroutines passed theirs on, no other process got any.",
 		"TestAProcessThatKeepsItsPermitsKeepsNobodyElseOut", "tests/synchronizers/semaphore_share_test.go",
 	},
+	{
+		"A holder that was asked to let go while its client waited in Close was not told. It trusted a lock that had been released by force.",
+		"TestAClientThatClosesStillHearsThatItIsToLetGo", "tests/clients/shutdown_test.go",
+	},
 }

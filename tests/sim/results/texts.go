@@ -33,8 +33,8 @@ bit for bit. [guarantees.md](guarantees.md) says what is promised.
 The checker knows nothing of the library. Each worker notes when it believes that it has something, and when it can know that this is over. The
 checker compares these times with one another, and with the losses of data that the faults have declared. ` + "[The package comment](../tests/sim/doc.go)" + ` has each check.
 
-[Porcupine](https://github.com/anishathalye/porcupine) searches one order in which a lock, a semaphore, a latch or a barrier can have answered all calls as
-it did ([models](../tests/sim/linear)). Of a lock that is a second opinion. A limiter's permits are counted instead, in each time between two calls.
+[Porcupine](https://github.com/anishathalye/porcupine) searches one order in which all calls can have been answered as they were. It has [models](../tests/sim/linear)
+of locks, semaphores, latches, barriers and limiters. Of a lock that is a second opinion.
 
 ## The menu
 
