@@ -173,6 +173,9 @@ func (b *batch) Run() {
 	}
 	out.exit(b, b.answered(), b.attempts[0].request.Err)
 	for _, a := range b.attempts {
+		if err := a.request.Err; err != nil {
+			out.learnSlots(err)
+		}
 		a.done <- struct{}{}
 	}
 	out.server.freeBatch(b)
@@ -222,7 +225,9 @@ func (b *batch) run(ctx context.Context, call *Call) (reply driver.Reply, err er
 		out.server.Pool.Leave()
 	}()
 	reply, err = out.server.Driver.Run(ctx, call.Script.Script, call.Keys, call.Args)
-	heard = answered(err)
+	if heard = answered(err); err != nil {
+		out.learnSlots(err)
+	}
 	return reply, err
 }
 

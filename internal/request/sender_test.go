@@ -46,8 +46,11 @@ func (e *echo) answer(keys, args []string) (driver.Reply, error) {
 			return driver.Reply{}, errBroken
 		}
 	}
-	if args[0] == "fail" {
+	switch args[0] {
+	case "fail":
 		return driver.Reply{}, &driver.RunError{Outcome: driver.Refused, Code: "WRONGTYPE", Err: errors.New("no")}
+	case "slots":
+		return driver.Reply{}, &driver.RunError{Outcome: driver.Refused, Code: "CROSSSLOT", Err: errors.New("no")}
 	}
 	return driver.Reply{Kind: driver.ReplyString, Str: args[0]}, nil
 }

@@ -18,6 +18,14 @@ type slots struct {
 // SlotsCount says whether all keys of a request must share a hash slot.
 func SlotsCount(s *Server) bool { return s.Traits.Cluster || s.senders.slots.count.Load() }
 
+// learnSlots learns from how a request has failed that slots count, also if its
+// caller has left.
+func (out *sender) learnSlots(err error) {
+	if s := out.server; !s.Traits.Cluster && driver.Failure(err).Code == "CROSSSLOT" && !s.senders.slots.count.Swap(true) {
+		s.Apart()
+	}
+}
+
 // placed notes that the server has answered about a key of its slot.
 func (call *Call) placed() {
 	if call.Server.Traits.Cluster || len(call.Keys) == 0 {
@@ -43,8 +51,6 @@ func (call *Call) misplaced(err, before error) (now, elsewhere error) {
 	slots, re := &call.Server.senders.slots, driver.Failure(err)
 	switch {
 	case call.Server.Traits.Cluster:
-	case re.Code == "CROSSSLOT" && !slots.count.Swap(true):
-		call.Server.Apart()
 	case !call.Server.Traits.Replicated && (re.Code == "READONLY" || re.Code == "MASTERDOWN"): // the driver leaves the server
 		return err, err
 	case re.Code == "MOVED" && len(call.Keys) > 0:

@@ -1,8 +1,10 @@
 package request
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/driver"
 )
@@ -21,5 +23,31 @@ func TestWhatIsSaidIsThatTheServerIsNoPrimary(t *testing.T) {
 				t.Errorf("after %q, where others find the primary %v: %v, %v", text, replicated, err, elsewhere)
 			}
 		}
+	}
+}
+
+// Whoever asked may not have waited for the answer. All others have to know, and
+// are told once.
+func TestAClientLearnsThatSlotsCountFromWhatNobodyWaitsFor(t *testing.T) {
+	for _, leaves := range []bool{true, false} {
+		e := newEcho()
+		sending(t, e, func(t *testing.T, c *Server) {
+			apart := 0
+			c.Apart = func() { apart++ }
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if leaves {
+				time.AfterFunc(e.delay/2, cancel)
+			}
+			err := ask(ctx, c, "k", "slots")
+			if SlotsCount(c) == leaves || errors.Is(err, context.Canceled) != leaves {
+				t.Errorf("at once: %t, %v", SlotsCount(c), err)
+			}
+			time.Sleep(e.delay)
+			_ = ask(t.Context(), c, "k", "slots")
+			if !SlotsCount(c) || apart != 1 {
+				t.Errorf("it knows that slots count: %t; it was told so %d times", SlotsCount(c), apart)
+			}
+		})
 	}
 }

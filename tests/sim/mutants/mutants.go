@@ -289,7 +289,7 @@ var All = []Mutant{
 	},
 	{
 		"several locks", "a client forgets that an endpoint counts slots", "internal/request/slots.go",
-		"	case re.Code == \"CROSSSLOT\" && !slots.count.Swap(true):\n", "	case re.Code == \"CROSSSLOT\" && slots.count.Load():\n",
+		"&& !s.senders.slots.count.Swap(true) {", "&& s.senders.slots.count.Load() {",
 		"endpoint", 20, "knows that these count",
 	},
 }

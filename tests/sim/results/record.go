@@ -206,4 +206,8 @@ var trackRecord = []fault{
 		"A holder that was asked to let go while its client waited in Close was not told. It trusted a lock that had been released by force.",
 		"TestAClientThatClosesStillHearsThatItIsToLetGo", "tests/clients/shutdown_test.go",
 	},
+	{
+		"A caller that had left did not hear that the endpoint before a cluster counts hash slots. Its client sent renewals that could only be refused.",
+		"TestAClientLearnsThatSlotsCountFromWhatNobodyWaitsFor", "internal/request/slots_test.go",
+	},
 }
