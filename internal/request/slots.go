@@ -42,8 +42,8 @@ func (all *slots) of(key string) (word *atomic.Uint64, bit uint64) {
 	return &all.answered[slot/64], 1 << (slot % 64)
 }
 
-// misplaced learns from how an attempt has failed. It returns what to make of
-// that, and the latest answer that the server is not the primary of the keys.
+// misplaced says what to make of how an attempt has failed, and returns the latest
+// answer that the server is not the primary of the keys.
 // MOVED is an outage as a rule: an endpoint leads to another server now, and the
 // driver connects anew. It is the end if the new connection is told so again, and
 // no key of the slot was ever here.
