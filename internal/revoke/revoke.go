@@ -123,8 +123,7 @@ func (k *Control) handle(m controlMessage, text string) {
 
 // revoke ends a hold, if there is one and whoever asks may, and then tells the
 // asker. It does so until Close has ended all holds. Of a detached hold there is
-// nothing to end here, unless it was claimed meanwhile, and nobody else would
-// answer.
+// nothing to end here, and nobody else would answer.
 func (k *Control) revoke(m controlMessage) {
 	has, detached := k.locks.Has(m.Name, m.Owner)
 	if !has && !detached {
@@ -132,10 +131,7 @@ func (k *Control) revoke(m controlMessage) {
 	}
 	asked := []string{wire.Prefix(wire.Revoke, m.Name)}
 	call := request.Call{Server: k.locks.Server, Script: lua.ControlAsked, Keys: asked, Args: []string{m.Owner}, Lease: k.locks.Watchdog, Stop: k.locks.Server.Over, Until: time.Now().Add(revokeTTL)}
-	if reply, err := call.Run(context.Background()); err != nil || reply.Int != 1 {
-		return
-	}
-	if !k.locks.Revoke(m.Name, m.Owner) && !detached {
+	if reply, err := call.Run(context.Background()); err != nil || reply.Int != 1 || !(detached || k.locks.Revoke(m.Name, m.Owner)) {
 		return
 	}
 	from := m.From
