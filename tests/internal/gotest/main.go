@@ -72,8 +72,7 @@ func gotest(dir, label string, f figure, args []string) (ok bool, err error) {
 	}
 	fmt.Printf("%s: %s in %s; %s", label, plural(len(first.packages), "package"), seconds(time.Since(start)), first.table())
 	few, err := first.tellUnproven(os.Getenv(unprovenFile))
-	f.tell(first)
-	return ok && few, err
+	return ok && few, errors.Join(err, f.tell(first, ok))
 }
 
 // unprovenFile is the environment variable that names a file of tests that have
