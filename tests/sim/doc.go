@@ -134,17 +134,18 @@
 //     has sent that take again meanwhile, and cannot know where the first one is.
 //   - Who has resigned from an election does not lead when Resign says so. Who is
 //     told that it has resigned was asked to.
-//   - All that was told of one lock, semaphore, latch or barrier can have happened
-//     in one order, each call at a moment between its beginning and its end.
-//     Porcupine searches that order, with the models of package linear. No more
-//     permits are taken than there are, and a semaphore finds no more free, nor
-//     fewer than there must be. A latch is passed, and says what is missing, as
-//     its count-downs allow. Those who meet at a barrier came in the order that
-//     they were told, and as many of them as are needed; or all of them are told
-//     that it broke. It breaks only if somebody is there who is told nothing, or
-//     if the server does not hear of one of their processes for too long. If they
-//     are told that it was reset, somebody may have done that while they were
-//     there. A call that was told nothing may have been executed, or not.
+//   - All that was told of one lock, semaphore, latch, barrier or limiter can
+//     have happened in one order, each call at a moment between its beginning
+//     and its end. Porcupine searches that order, with the models of package
+//     linear. No more permits are taken than there are, and a semaphore finds
+//     no more free, nor fewer than there must be. A latch is passed, and says
+//     what is missing, as its count-downs allow. Those who meet at a barrier
+//     came in the order that they were told, and as many of them as are needed;
+//     or all of them are told that it broke. It breaks only if somebody is
+//     there who is told nothing, or if the server does not hear of one of their
+//     processes for too long. If they are told that it was reset, somebody may
+//     have done that while they were there. A call that was told nothing may
+//     have been executed, or not.
 //   - In the calm, each process finds, takes and drains just the permits that
 //     there are, unless somebody who added one was told nothing. Before that a
 //     request without an answer may have some on their way. A release that
@@ -157,8 +158,8 @@
 //     counted once.
 //   - In half of the seeds nobody gives up early at a barrier, so that few are
 //     told nothing.
-//   - In no interval a limiter gives more than its rate, or finds more than that
-//     leaves.
+//   - In no interval does a limiter give more than its rate. Nor does it find more
+//     free than what it gave leaves.
 //   - Tokens and terms rise, unless their number was lost between: with all data,
 //     or by a server that goes on with what it had before. An eviction, a clock
 //     that is set ahead and a forced release leave it. A term that begins anew is

@@ -105,7 +105,7 @@ func (all *calls) histories(model string, capacity int) (list []linear.History) 
 		case "barrier":
 			op = all.ofBarrier(c, op)
 		case "limiter":
-			known = c.err == nil // who is refused, or told nothing, takes nothing that others need
+			known = c.err == nil // else it can only have left less for the others
 		}
 		if !known {
 			continue

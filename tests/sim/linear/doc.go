@@ -21,8 +21,8 @@
 // ends. For a semaphore, where such calls are many, the state has how many permits
 // may be on their way: what is free is known up to these. At a barrier such a
 // caller may fill a place from its call on, until it is certain that its process
-// has left. Of a limiter it takes nothing that others need: the model does without
-// such calls, and without those that were refused.
+// has left. At a limiter such a call can only leave less for others: the model
+// does without it, and without those that were refused.
 //
 // The history of each thing is searched by itself. The search ends after a number
 // of steps, which are the same in each replay, and not after some time. Then

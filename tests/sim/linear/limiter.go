@@ -5,20 +5,23 @@ import (
 	"time"
 )
 
-// window is more than a limiter of a model gives in an interval.
+// window is how many permits a limiter remembers: more than it gives in an
+// interval.
 const window = 8
 
-// given are the latest permits of a limiter: when each was given, at the earliest,
-// the latest one first.
-type given [window]time.Duration
+// A given is what a limiter has given, each permit as early as it can have been.
+type given struct {
+	now  time.Duration         // at the earliest
+	when [window]time.Duration // of the latest permits, the last one first
+}
 
-// limiter is a model of permits of which there are some in each interval. Each is
-// given as early as the order and the interval allow: what comes later has the
+// limiter is a model of permits of which there are some in each interval. All
+// happens as early as the order and the interval allow: what comes later has the
 // most room then. Look finds how many could be had.
 func limiter(permits int, interval time.Duration) model {
 	var begin given
-	for i := range begin {
-		begin[i] = -interval
+	for i := range begin.when {
+		begin.when[i] = -interval
 	}
 	return model{
 		begin: begin,
@@ -27,20 +30,20 @@ func limiter(permits int, interval time.Duration) model {
 			if op.N > permits {
 				return nil
 			}
-			at := max(op.From, was[0], was[permits-op.N]+interval)
 			next := was
+			next.now = max(op.From, was.now, was.when[permits-op.N]+interval)
 			if op.What == Acquire {
-				copy(next[op.N:], was[:])
+				copy(next.when[op.N:], was.when[:])
 				for i := range op.N {
-					next[i] = at
+					next.when[i] = next.now
 				}
 			}
-			return one(at <= op.To, next)
+			return one(next.now <= op.To, next)
 		},
 		says: func(op Op) string { return fmt.Sprintf("%s %d", op.What, op.N) },
 		is: func(state any) string {
 			all := state.(given) //nolint:forcetypeassert // it is of this model
-			return fmt.Sprintf("its last %d were given at %v at the earliest", permits, all[:permits])
+			return fmt.Sprintf("%v at the earliest, and its last %d were given at %v", all.now, permits, all.when[:permits])
 		},
 	}
 }

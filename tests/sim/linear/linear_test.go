@@ -157,6 +157,7 @@ func TestTheModelsRefuse(t *testing.T) {
 		{"limiter", "an early call is given late, and too much", 5, []Op{op(Acquire, 0, 2*s, 4), op(Acquire, s/10, s/5, 5), op(Acquire, s+s/2, 2*s, 2)}, "acquires 2"},
 		{"limiter", "it finds what can be had", 5, []Op{op(Acquire, 0, s/10, 2), op(Look, s/5, s/4, 3), op(Look, s/5, s/4, 0), op(Look, s, s+1, 5)}, ""},
 		{"limiter", "it finds more than can be had", 5, []Op{op(Acquire, 0, s/10, 2), op(Look, s/5, s/4, 4)}, "finds free 4"},
+		{"limiter", "it finds more than can be had then", 5, []Op{op(Acquire, 0, s/10, 2), op(Acquire, s/2, s*6/10, 3), op(Look, s, s*19/10, 5), op(Acquire, s, s*12/10, 2)}, "acquires 2"},
 		{"limiter", "it finds more than there are", 5, []Op{op(Look, 0, s, 6)}, "finds free 6"},
 	} {
 		t.Run(test.model+", "+test.name, func(t *testing.T) {

@@ -95,7 +95,7 @@ var All = []Mutant{
 	{
 		"permits", "a semaphore gives one permit too many", "internal/lua/semaphore.exchange.lua",
 		"if sum + tonumber(ARGV[i]) > tonumber(available) then", "if sum + tonumber(ARGV[i]) > tonumber(available) + 1 then",
-		"semaphore", 20, "in any order",
+		"semaphore", 20, "cannot be in any order",
 	},
 	{
 		"requests that count", "a latch counts a replay again", "internal/lua/latch.down.lua",
@@ -105,12 +105,12 @@ var All = []Mutant{
 	{
 		"requests that count", "a request that is executed twice counts twice", "internal/lua/session.luainc",
 		"if tonumber(n) >= tonumber(number) then", "if again and tonumber(n) >= tonumber(number) then",
-		"semaphore", 20, "in any order",
+		"semaphore", 20, "cannot be in any order",
 	},
 	{
 		"barriers", "a barrier does not wait for the last one", "internal/lua/barrier.arrive.lua",
 		"if index == 0 then", "if index <= 1 then",
-		"barrier", 20, "in any order",
+		"barrier", 20, "cannot be in any order",
 	},
 	{
 		"late requests", "a barrier counts a late request in the next generation", "internal/lua/barrier.arrive.lua",
@@ -120,12 +120,12 @@ var All = []Mutant{
 	{
 		"rates", "a limiter gives one permit too many", "internal/lua/ratelimiter.take.lua",
 		"if n + wanted > free then", "if n + wanted > free + 1 then",
-		"limiter", 20, "in any order",
+		"limiter", 20, "cannot be in any order",
 	},
 	{
 		"rates", "a limiter gives a permit again too early", "internal/lua/ratelimiter.luainc",
 		"redis.call('ZCOUNT', permits, '-inf', now - interval)", "redis.call('ZCOUNT', permits, '-inf', now - interval * 0.9)",
-		"limiter", 20, "in any order",
+		"limiter", 20, "cannot be in any order",
 	},
 	{
 		"MaxHold", "a hold lasts for twice its MaxHold", "internal/lock/term/hold.go",
@@ -135,7 +135,7 @@ var All = []Mutant{
 	{
 		"barriers", "a barrier tells all that they were the last one", "internal/lua/barrier.arrive.lua",
 		"lives()\nreturn {'waits', '', index}", "lives()\nreturn {'waits', '', 0}",
-		"barrier", 20, "in any order",
+		"barrier", 20, "cannot be in any order",
 	},
 	{
 		"one owner at a time", "a fair lock is given whoever has it", "internal/lua/fairlock.take.lua",
