@@ -43,10 +43,10 @@ func (all *slots) of(key string) (word *atomic.Uint64, bit uint64) {
 }
 
 // misplaced says what to make of how an attempt has failed, and returns the latest
-// answer that the server is not the primary of the keys.
-// MOVED is an outage as a rule: an endpoint leads to another server now, and the
-// driver connects anew. It is the end if the new connection is told so again, and
-// no key of the slot was ever here.
+// answer that the server is not the primary of the keys. MOVED is an outage as a
+// rule: an endpoint leads to another server now, and the driver connects anew. It
+// is the end if the new connection is told so again, and no key of the slot was
+// ever here.
 func (call *Call) misplaced(err, before error) (now, elsewhere error) {
 	slots, re := &call.Server.senders.slots, driver.Failure(err)
 	switch {

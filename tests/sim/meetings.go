@@ -198,8 +198,11 @@ func (w *world) pause(ctx context.Context, own *chance) {
 
 // limited is a limiter.
 func limited() kind {
+	of := func(p *process, name string) *ratelimit.Limiter {
+		return ratelimit.New(p.client, name, ratelimit.Rate{Permits: rate, Interval: every})
+	}
 	take := func(ctx context.Context, w *world, p *process, name string, n int, wait time.Duration) error {
-		l := ratelimit.New(p.client, name, ratelimit.Rate{Permits: rate, Interval: every})
+		l := of(p, name)
 		return w.called(p, linear.Acquire, name, n, func() (int, error) {
 			if wait > 0 {
 				return n, l.TryAcquire(ctx, n, wait)
@@ -208,8 +211,7 @@ func limited() kind {
 		})
 	}
 	look := func(ctx context.Context, w *world, p *process, name string) error {
-		l := ratelimit.New(p.client, name, ratelimit.Rate{Permits: rate, Interval: every})
-		return w.called(p, linear.Look, name, 0, func() (int, error) { return l.Available(ctx) })
+		return w.called(p, linear.Look, name, 0, func() (int, error) { return of(p, name).Available(ctx) })
 	}
 	return kind{
 		once: func(ctx context.Context, w *world, p *process, name string, own *chance) {
