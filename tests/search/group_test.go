@@ -49,7 +49,7 @@ func (g group) takes(who int, times int8) ask {
 	a.args = slices.Concat(withValues(wanted[who], usualMs, ids[who]), g.tokenTTL)
 	a.truth = func(before, after *store, reply any) bool {
 		shown := !slices.ContainsFunc(wanted[who], func(v string) bool { return after.field("group", v+":"+ids[who]+":lock_count") == "" })
-		return reply != nil && granted(reply) == g.all(after, who) && (granted(reply) && shown || before == after)
+		return reply != nil && granted(reply) == g.all(after, who) && (granted(reply) && shown || before == after) && countsNothing(g.all(before, who), before, after)
 	}
 	return a
 }

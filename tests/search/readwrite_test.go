@@ -49,12 +49,12 @@ func (w readWrite) takes(who int, what uint8, times int8) ask {
 		return m.phase <= refused && (m.what == 0 || m.what == what)
 	}
 	a.sending = func(s *state) { s.minds[who].phase, s.minds[who].what = asking, what }
-	a.truth = func(_, after *store, reply any) bool {
+	a.truth = func(before, after *store, reply any) bool {
 		field := ids[who] + map[uint8]string{writes: ":write"}[what]
 		if asks, ok := reply.(string); ok { // it reads, and is to ask once more
 			return what == reads && asks == proof(ids[who], 1) && after.field("lock", field) != ""
 		}
-		return reply != nil && granted(reply) == (after.field("lock", field) != "")
+		return reply != nil && granted(reply) == (after.field("lock", field) != "") && countsNothing(before.field("lock", field) != "", before, after)
 	}
 	if what == reads {
 		a.creates = true
@@ -579,6 +579,7 @@ func readWriteSearches() []*search {
 		w.moving("force", 4, []int{a1, b1}, w.takes(a1, reads, 1), w.takes(b1, reads, 1), w.forces(a1, reads), w.settles(1, b1)),
 		w.search("downgrade", 5, w.takes(a1, writes, 1), w.reenters(a1, usual), w.downgrades(a1), w.releases(a1, 1), w.takes(b1, reads, 1)),
 		w.search("renewals", 4, w.takes(a1, writes, 1), w.reenters(a1, longer), w.downgrades(a1), w.renews(a1, longer, "2"), w.proves(a1, longer, "2"), w.takes(b1, reads, 1)),
+		w.search("counts", 4, w.takes(a1, writes, 1), w.renews(a1, 0, "2"), w.downgrades(a1), w.takes(b1, reads, 1)),
 		w.search("readers", 4, w.takes(a1, reads, 1), w.proves(a1, longer, "2"), w.releases(a1, 1), w.takes(b1, reads, 1), w.releases(b1, 1), w.settles(1, a1, b1), w.takes(b2, writes, 1)),
 		w.search("passing on", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("yield", w.channel, own, "0"), w.renews(a2, longer, "0"), w.releases(a2, 1), w.takes(b1, writes, 1)),
 		w.search("yielding", 4, w.takes(a1, writes, 1), w.reenters(a1, usual), w.moves("yield", w.channel, own, "1"), w.releases(a2, 1), w.takes(b1, reads, 1)),
@@ -593,4 +594,4 @@ func readWriteSearches() []*search {
 	}
 }
 
-func TestSearchReadWrite(t *testing.T) { explore(t, 3_056_250, readWriteSearches()) }
+func TestSearchReadWrite(t *testing.T) { explore(t, 3_061_068, readWriteSearches()) }
