@@ -3,7 +3,6 @@
 package release
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -90,6 +89,7 @@ func TestRelease(t *testing.T) {
 	env := users(t, remote)
 	release(repo, first)
 	t.Run("first", func(t *testing.T) { works(t, env, first, first) })
+	t.Run("quickstart", func(t *testing.T) { begins(t, env) })
 
 	// As soon as two modules change together, main need not be installable. It is
 	// built in a checkout all the same.
@@ -105,6 +105,8 @@ func TestRelease(t *testing.T) {
 	if _, err := imported(t, env, "redlatchgoredis", "main"); err == nil || !strings.Contains(err.Error(), "undefined: redlatch.New2") {
 		t.Errorf("a change of two modules, which is not released yet, is installed: %v", err)
 	}
+
+	t.Run("main beside a clone", func(t *testing.T) { besideAClone(t, env) })
 
 	release(repo, second)
 	t.Run("second at main", func(t *testing.T) { works(t, env, "main", second) }) // that is the second release
@@ -177,20 +179,17 @@ func installs(t *testing.T, env []string, query, version string) {
 // says to get.
 func runs(t *testing.T, env []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(top, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	get := regexp.MustCompile(`(?m)^go get (\S+)$`).FindSubmatch(text)
-	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindSubmatch(text)
+	text := read(t, "README.md")
+	get := regexp.MustCompile(`(?m)^go get (\S+)$`).FindStringSubmatch(text)
+	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(text)
 	if get == nil || program == nil {
 		t.Fatal("README has no go get, or no program")
 	}
 	user := folder.At(t, t.TempDir(), env...)
 	user.Run("go", "mod", "init", "example.com/user")
-	user.Write("main.go", string(program[1]))
-	user.Run("go", "get", string(get[1])) // the newest release
-	user.Run("go", "get", ".")            // what else the program imports
+	user.Write("main.go", program[1])
+	user.Run("go", "get", get[1]) // the newest release
+	user.Run("go", "get", ".")    // what else the program imports
 	user.Run("go", "build", "-o", os.DevNull, ".")
 	if got := user.Run("go", "list", "-m", ours); !strings.Contains(got, second) {
 		t.Errorf("the newest version is %s, want %s", got, second)
@@ -371,35 +370,55 @@ func refuses(repo folder.Folder) {
 	want(`v0.99.5 must not be published:\n  the root module requires example.com/library`, "scripts/releasable.sh", "v0.99.5")
 }
 
-// As long as nothing is released, the quickstart says how to do without a release,
-// and its program can be built so.
+// Before the first release go get fails, and the quickstart says how to do
+// without.
 func TestQuickstartBeforeTheFirstRelease(t *testing.T) {
-	read := func(name string) string {
-		t.Helper()
-		text, err := os.ReadFile(filepath.Join(top, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	lines := regexp.MustCompile("(?s)\n## Before the first release\n.*?```sh\n(.*?)```").FindStringSubmatch(read("docs/quickstart.md"))
-	// The commit before the release gives its section of the changelog a version, and
-	// the release gives go.mod one.
-	before := strings.Contains(read("redlatchgoredis/go.mod"), ours+" v0.0.0\n") && strings.Contains(read("CHANGELOG.md"), "\n## Unreleased\n")
-	if shown := lines != nil; shown != before {
-		t.Fatalf("the quickstart says what to do before the first release: %v, want %v", shown, before)
-	}
-	if !before {
-		return
+	if !strings.Contains(read(t, "redlatchgoredis/go.mod"), ours+" v0.0.0\n") {
+		t.Skip("there is a release: TestRelease works beside a clone of main")
 	}
 	_, remote := repository(t)
-	user := folder.At(t, t.TempDir(), append(users(t, remote), "GOWORK=")...)
-	user.Run("bash", "-euc", lines[1])
+	besideAClone(t, users(t, remote))
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// begins has a user do what the quickstart begins with, and build its program.
+func begins(t *testing.T, env []string) {
+	t.Helper()
+	user := shop(t, env, "\n# Quickstart\n")
+	user.Run("go", "mod", "tidy")
+	user.Run("go", "vet", ".")
+}
+
+// besideAClone has a user do what the quickstart says, and build its program so.
+func besideAClone(t *testing.T, env []string) {
+	t.Helper()
+	user := shop(t, append(slices.Clip(env), "GOWORK="), "\n## Beside a clone\n")
+	user.Run("go", "vet", ".")
+}
+
+// shop has a user carry out the first commands below a heading of the quickstart,
+// and copy its program.
+func shop(t *testing.T, env []string, heading string) folder.Folder {
+	t.Helper()
+	commands := regexp.MustCompile("(?s)" + heading + ".*?```sh\n(.*?)```").FindStringSubmatch("\n" + read(t, "docs/quickstart.md"))
+	if commands == nil {
+		t.Fatalf("the quickstart has no commands below %q", heading)
+	}
+	user := folder.At(t, t.TempDir(), env...)
+	user.Run("bash", "-euc", commands[1])
 	user.Dir = filepath.Join(user.Dir, "shop")
 	for _, name := range []string{"main.go", "main_test.go"} {
-		user.Write(name, read("examples/quickstart/"+name))
+		user.Write(name, read(t, "examples/quickstart/"+name))
 	}
-	user.Run("go", "vet", ".")
+	return user
 }
 
 // What README shows first works in a clone.
@@ -407,12 +426,9 @@ func TestReadmeCommands(t *testing.T) {
 	_, remote := repository(t)
 	clone := folder.At(t, filepath.Join(t.TempDir(), "redlatch"), "GOWORK=")
 	folder.At(t, top).Run("git", "clone", "--quiet", "--branch=main", remote, clone.Dir)
-	text, err := os.ReadFile(filepath.Join(clone.Dir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, "README.md")
 	for _, command := range []string{"go run ./cmd/redlatch demo", "make test"} {
-		if !bytes.Contains(text, []byte("\n"+command+" ")) {
+		if !strings.Contains(text, "\n"+command+" ") {
 			t.Errorf("README does not show %q any more", command)
 		}
 	}
