@@ -87,6 +87,13 @@ func users(t *testing.T, remote string) []string {
 func TestRelease(t *testing.T) {
 	repo, remote := repository(t)
 	env := users(t, remote)
+
+	// Before the first release go get fails, and the quickstart says how to do
+	// without.
+	if strings.Contains(repo.Read("redlatchgoredis/go.mod"), ours+" v0.0.0\n") {
+		t.Run("beside a clone", func(t *testing.T) { besideAClone(t, env) })
+	}
+
 	release(repo, first)
 	t.Run("first", func(t *testing.T) { works(t, env, first, first) })
 	t.Run("quickstart", func(t *testing.T) { begins(t, env) })
@@ -179,7 +186,7 @@ func installs(t *testing.T, env []string, query, version string) {
 // says to get.
 func runs(t *testing.T, env []string) {
 	t.Helper()
-	text := read(t, "README.md")
+	text := folder.At(t, top).Read("README.md")
 	get := regexp.MustCompile(`(?m)^go get (\S+)$`).FindStringSubmatch(text)
 	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(text)
 	if get == nil || program == nil {
@@ -370,25 +377,6 @@ func refuses(repo folder.Folder) {
 	want(`v0.99.5 must not be published:\n  the root module requires example.com/library`, "scripts/releasable.sh", "v0.99.5")
 }
 
-// Before the first release go get fails, and the quickstart says how to do
-// without.
-func TestQuickstartBeforeTheFirstRelease(t *testing.T) {
-	if !strings.Contains(read(t, "redlatchgoredis/go.mod"), ours+" v0.0.0\n") {
-		t.Skip("there is a release: TestRelease works beside a clone of main")
-	}
-	_, remote := repository(t)
-	besideAClone(t, users(t, remote))
-}
-
-func read(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(top, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // begins has a user do what the quickstart begins with, and build its program.
 func begins(t *testing.T, env []string) {
 	t.Helper()
@@ -408,7 +396,8 @@ func besideAClone(t *testing.T, env []string) {
 // and copy its program.
 func shop(t *testing.T, env []string, heading string) folder.Folder {
 	t.Helper()
-	commands := regexp.MustCompile("(?s)" + heading + ".*?```sh\n(.*?)```").FindStringSubmatch("\n" + read(t, "docs/quickstart.md"))
+	here := folder.At(t, top)
+	commands := regexp.MustCompile("(?s)" + heading + ".*?```sh\n(.*?)```").FindStringSubmatch("\n" + here.Read("docs/quickstart.md"))
 	if commands == nil {
 		t.Fatalf("the quickstart has no commands below %q", heading)
 	}
@@ -416,7 +405,7 @@ func shop(t *testing.T, env []string, heading string) folder.Folder {
 	user.Run("bash", "-euc", commands[1])
 	user.Dir = filepath.Join(user.Dir, "shop")
 	for _, name := range []string{"main.go", "main_test.go"} {
-		user.Write(name, read(t, "examples/quickstart/"+name))
+		user.Write(name, here.Read("examples/quickstart/"+name))
 	}
 	return user
 }
@@ -426,7 +415,7 @@ func TestReadmeCommands(t *testing.T) {
 	_, remote := repository(t)
 	clone := folder.At(t, filepath.Join(t.TempDir(), "redlatch"), "GOWORK=")
 	folder.At(t, top).Run("git", "clone", "--quiet", "--branch=main", remote, clone.Dir)
-	text := read(t, "README.md")
+	text := clone.Read("README.md")
 	for _, command := range []string{"go run ./cmd/redlatch demo", "make test"} {
 		if !strings.Contains(text, "\n"+command+" ") {
 			t.Errorf("README does not show %q any more", command)

@@ -65,3 +65,13 @@ func (f Folder) Write(name, text string) {
 		f.Fatal(err)
 	}
 }
+
+// Read returns the text of a file.
+func (f Folder) Read(name string) string {
+	f.Helper()
+	text, err := os.ReadFile(filepath.Join(f.Dir, name))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return string(text)
+}

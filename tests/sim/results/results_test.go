@@ -8,20 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch/tests/internal/folder"
 	"github.com/redlatch/redlatch/tests/sim"
 )
 
 // root is the folder of the root module.
 const root = "../../.."
-
-func contents(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
 
 // Who mends the page alone would lose it with the next run, and figures that are
 // not those of the files are nobody's.
@@ -30,7 +22,7 @@ func TestThePageIsThatOfTheFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if contents(t, "docs/robustness.md") != want {
+	if folder.At(t, root).Read("docs/robustness.md") != want {
 		t.Error("docs/robustness.md is not what the files of this folder give: cd tests && go run ./sim/replay -page ../docs/robustness.md")
 	}
 }
@@ -40,7 +32,7 @@ func TestThePageIsThatOfTheFigures(t *testing.T) {
 func TestEachFaultOfTheRecordHasItsTest(t *testing.T) {
 	known := map[string]bool{}
 	for _, f := range trackRecord {
-		if !strings.Contains(contents(t, f.file), "\nfunc "+f.test+"(t *testing.T)") {
+		if !strings.Contains(folder.At(t, root).Read(f.file), "\nfunc "+f.test+"(t *testing.T)") {
 			t.Errorf("%s has no %s, which is to replay: %s", f.file, f.test, f.what)
 		}
 		if known[f.test] {
