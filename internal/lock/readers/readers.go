@@ -107,6 +107,9 @@ func joinOrLineUp(ctx context.Context, c *wait.Table, l *term.Lock, e *wait.Entr
 	reader := &reader{Wait: p.Shown(ctx), Once: want.Try, Want: toRead{queue: rq, since: want.Since, lease: want.Lease, hasLease: want.HasLease}}
 	rq.Lock()
 	defer rq.Unlock()
+	if rq.Line.Len() == 0 {
+		rq.why = nil // the worker gives up, and what it was told may be over
+	}
 	rq.JoinLocked(reader, e.Retain)
 	if reader.Once && rq.why != nil {
 		rq.TellLocked(reader, rq.why)
