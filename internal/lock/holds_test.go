@@ -223,6 +223,31 @@ func TestAReaderWaitsForItsTime(t *testing.T) {
 	})
 }
 
+// A reader that only tried was refused by what a reader had heard that was just
+// leaving, although the lock had been released since. Who is first, the worker or
+// the reader that tries, is left to chance.
+func TestAReaderIsNotRefusedByWhatOneHeardThatLeaves(t *testing.T) {
+	world(t, func(t *testing.T, c *Locks, p *puppet.Puppet) {
+		read := c.Read("x")
+		for range 300 {
+			p.Give("x", puppet.Stranger)
+			ctx, leave := context.WithCancel(t.Context())
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				if _, err := read.Enter(ctx, term.Params{}); !errors.Is(err, context.Canceled) {
+					t.Errorf("a reader that leaves: %v", err)
+				}
+			}()
+			synctest.Wait()
+			p.Give("x")
+			leave()
+			<-left
+			release(t, acquire(t.Context(), t, &read, term.Params{Try: true}))
+		}
+	})
+}
+
 // A process that reads all the time asks whether others wait, and lets nobody in
 // for as long as they do.
 func TestReadersAskWhetherOthersWait(t *testing.T) {

@@ -240,11 +240,11 @@ func (p *Puppet) Others(n int) {
 	p.others = n
 }
 
-// Give gives a lock to somebody else, or takes it away.
+// Give gives a lock to somebody else, who does not read, or takes it away.
 func (p *Puppet) Give(lock string, owners ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.owners[lock] = owners
+	p.owners[lock], p.readers[lock] = owners, false
 }
 
 // Owners returns who has a lock.
