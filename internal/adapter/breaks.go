@@ -30,7 +30,7 @@ type Breaks struct {
 	// the primary in another way.
 	Leave    func() (left bool)
 	Follow   func()
-	left     atomic.Bool               // a server was left, and none has answered since
+	left     atomic.Pointer[time.Time] // when a server was last left; nil: those for subscriptions have followed
 	followed atomic.Pointer[time.Time] // when that was last done; nil: never
 
 	nodes atomic.Pointer[nodes] // nil: a single server
@@ -88,25 +88,42 @@ func (b *Breaks) Failed(err *driver.RunError, keys []string) {
 		return
 	}
 	if b.Leave != nil && noPrimary(err) && b.Leave() {
-		b.left.Store(true)
+		now := time.Now()
+		b.left.Store(&now)
 	}
 	b.Node(keys)
 }
 
+// settling is how long a script that was refused may take to be sent again.
+const settling = 10 * time.Second
+
 // Answered is told of each script that was answered. Subscriptions get no answer
-// by which a driver could see where they lead, so they follow the first script
-// that was answered after the driver had left a server: before that, their name
-// may lead to the same server again. Where a name leads to one node of a cluster,
-// they do not follow more often than once a second.
+// by which a driver could see where they lead, so they follow the scripts: a name
+// may lead to the same server again until one is answered.
+//
+// They follow the first one that is answered after a server was left, and once
+// more, after settling. For an answer proves little: a server that is no primary
+// refuses a script that writes and answers one that only looks. If subscriptions
+// have followed such an answer, and the name moves only then, no script need be
+// refused any more.
+//
+// Where a name leads to one node of a cluster, whose scripts are refused time and
+// again, they do not follow more often than once a second.
 func (b *Breaks) Answered() {
-	if !b.left.Load() {
+	left := b.left.Load()
+	if left == nil {
 		return
 	}
 	last, now := b.followed.Load(), time.Now() // by the monotonic clock: the other one may be set back
-	if (last == nil || now.Sub(*last) >= time.Second) && b.left.CompareAndSwap(true, false) {
-		b.followed.Store(&now)
-		b.Follow()
+	first := last == nil || last.Before(*left) && now.Sub(*last) >= time.Second
+	settled := now.Sub(*left) >= settling
+	if !first && !settled || !b.followed.CompareAndSwap(last, &now) {
+		return
 	}
+	if settled {
+		b.left.CompareAndSwap(left, nil)
+	}
+	b.Follow()
 }
 
 // Sent is told of scripts that were sent together, and of one of them that met a

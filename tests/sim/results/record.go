@@ -210,4 +210,12 @@ var trackRecord = []fault{
 		"A caller that had left did not hear that the endpoint before a cluster counts hash slots. Its client sent renewals that could only be refused.",
 		"TestAClientLearnsThatSlotsCountFromWhatNobodyWaitsFor", "internal/request/slots_test.go",
 	},
+	{
+		"A reader that only tried was refused by what a reader had heard that was just leaving. The lock could be free by then.",
+		"TestAReaderIsNotRefusedByWhatOneHeardThatLeaves", "internal/lock/holds_test.go",
+	},
+	{
+		"Subscriptions stayed at a server that had become a replica. It had answered a script before the address moved.",
+		"TestAnAnswerOfAReplicaKeepsNoSubscriptionThere", "internal/adapter/breaks_test.go",
+	},
 }
