@@ -135,16 +135,21 @@ func (rq *readQueue) work() {
 	defer rq.entry.Put()
 	for first := rq.Batch(1); len(first) > 0; first = rq.Batch(1) {
 		ctx, of := rq.While(first[0]), &first[0].Want
-		h, err := rq.c.Alone(ctx, rq.l, term.Params{Wish: term.Wish{Lease: of.lease, HasLease: of.hasLease}, Since: of.since, At: first[0].Site, Refused: rq.refused})
+		refused := func(why error) bool { return rq.refused(ctx, why) }
+		h, err := rq.c.Alone(ctx, rq.l, term.Params{Wish: term.Wish{Lease: of.lease, HasLease: of.hasLease}, Since: of.since, At: first[0].Site, Refused: refused})
 		rq.tell(ctx, h, err, of.lease)
 	}
 }
 
 // refused notes that the lock is not free, and tells those that only try. It says
-// whether anybody waits.
-func (rq *readQueue) refused(why error) (waits bool) {
+// whether anybody waits. If everybody had left meanwhile, those in line have come
+// since: they are asked for anew.
+func (rq *readQueue) refused(ctx context.Context, why error) (waits bool) {
 	rq.Lock()
 	defer rq.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
 	rq.why = why
 	for reader := range rq.Line.All() {
 		if rq.Line.Tries() == 0 {

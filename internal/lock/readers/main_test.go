@@ -1,0 +1,9 @@
+package readers
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
