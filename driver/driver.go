@@ -68,9 +68,9 @@ type Redis interface {
 	// A driver that knows its server by a name alone leaves that server when it
 	// answers that it is not the primary of a key (READONLY, MOVED, MASTERDOWN): the
 	// name may lead to another server by now. What is sent after that answer goes over
-	// new connections. Subscriptions follow when the first of it has succeeded, and
-	// once more some seconds later, since a replica, too, answers a script that only
-	// reads.
+	// new connections. Subscriptions follow when the first of it has succeeded. They
+	// follow once more with a script that succeeds some seconds later, since a
+	// replica, too, answers a script that only reads.
 	OnBreak(f func(node string)) (stop func())
 
 	// Traits returns fixed facts about the driver and its configuration.

@@ -30,8 +30,8 @@ type Breaks struct {
 	// the primary in another way.
 	Leave    func() (left bool)
 	Follow   func()
-	left     atomic.Pointer[time.Time] // when a server was last left; nil: those for subscriptions have followed
-	followed atomic.Pointer[time.Time] // when that was last done; nil: never
+	left     atomic.Pointer[time.Time] // when a server was last left; nil: subscriptions need not follow
+	followed atomic.Pointer[time.Time] // when they last did; nil: never
 
 	nodes atomic.Pointer[nodes] // nil: a single server
 
@@ -94,17 +94,18 @@ func (b *Breaks) Failed(err *driver.RunError, keys []string) {
 	b.Node(keys)
 }
 
-// settling is how long a script that was refused may take to be sent again.
+// settling is how long subscriptions wait before they follow once more. By then
+// the name has moved in all likelihood, or a script that writes was refused again.
 const settling = 10 * time.Second
 
 // Answered is told of each script that was answered. Subscriptions get no answer
-// by which a driver could see where they lead, so they follow the scripts: a name
-// may lead to the same server again until one is answered.
+// by which a driver could see where they lead, so they follow the scripts: before
+// one is answered, the name leads nowhere that is of use.
 //
-// They follow the first one that is answered after a server was left, and once
-// more, after settling. For an answer proves little: a server that is no primary
+// They follow the first one that is answered after a server was left, and, after
+// settling, another one. For an answer proves little: a server that is no primary
 // refuses a script that writes and answers one that only looks. If subscriptions
-// have followed such an answer, and the name moves only then, no script need be
+// have followed such an answer, and the name moves only then, perhaps no script is
 // refused any more.
 //
 // Where a name leads to one node of a cluster, whose scripts are refused time and
@@ -115,12 +116,14 @@ func (b *Breaks) Answered() {
 		return
 	}
 	last, now := b.followed.Load(), time.Now() // by the monotonic clock: the other one may be set back
-	first := last == nil || last.Before(*left) && now.Sub(*last) >= time.Second
-	settled := now.Sub(*left) >= settling
-	if !first && !settled || !b.followed.CompareAndSwap(last, &now) {
-		return
+	pause, again := time.Second, last != nil && !last.Before(*left)
+	if again {
+		pause = settling
 	}
-	if settled {
+	if last != nil && now.Sub(*last) < pause || !b.followed.CompareAndSwap(last, &now) {
+		return // or another caller has them follow
+	}
+	if again {
 		b.left.CompareAndSwap(left, nil)
 	}
 	b.Follow()

@@ -3,6 +3,7 @@ package adapter
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,16 +49,23 @@ func TestBreaksOfSingleServer(t *testing.T) {
 type house struct {
 	Breaks
 
-	name     int // which server the name leads to
-	scripts  int // where the connection for scripts leads to
-	channels int // where the one for subscriptions does
-	follows  int
+	name     int       // which server the name leads to
+	scripts  int       // where the connection for scripts leads to
+	channels int       // where the one for subscriptions does
+	follows  int       // how often that was made anew
+	last     time.Time // when it last was
 }
 
-func newHouse() *house {
+func newHouse(t *testing.T) *house {
 	h := new(house)
 	h.Leave = func() bool { h.scripts = h.name; return true }
-	h.Follow = func() { h.channels = h.name; h.follows++ }
+	h.Follow = func() {
+		if pause := time.Since(h.last); pause < time.Second {
+			t.Errorf("subscriptions follow again after %v", pause)
+		}
+		h.channels, h.last = h.name, time.Now()
+		h.follows++
+	}
 	return h
 }
 
@@ -76,41 +84,62 @@ func (h *house) look() { h.Answered() }
 // Subscriptions stayed at a server that had become a replica: it had answered a
 // script that only looks before the name moved, and refused none after that.
 func TestAnAnswerOfAReplicaKeepsNoSubscriptionThere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse()
-		h.write() // refused
-		h.look()
-		if h.follows != 1 {
-			t.Errorf("followed %d times after the first answer, want once", h.follows)
-		}
-		h.name, h.scripts = 1, 1 // the next connection that was dialled
-		h.write()
-		for range 100 {
-			h.write()
-			time.Sleep(settling / 50)
-		}
-		if h.channels != 1 {
-			t.Error("subscriptions are at a server that the name has left")
-		}
-		if h.follows != 2 {
-			t.Errorf("followed %d times, want twice", h.follows)
-		}
-	})
+	for _, after := range []time.Duration{0, settling - time.Second/10, settling, settling + time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			h.write() // refused
+			time.Sleep(after)
+			h.look()
+			if h.follows != 1 {
+				t.Errorf("followed %d times after the first answer, which came after %v; want once", h.follows, after)
+			}
+			h.name, h.scripts = 1, 1 // the next connection that was dialled
+			for range 100 {
+				h.write()
+				time.Sleep(settling / 50)
+			}
+			if h.channels != 1 || h.follows != 2 {
+				t.Errorf("the first answer came after %v: followed %d times, and to server %d; want twice, to server 1", after, h.follows, h.channels)
+			}
+		})
+	}
 }
 
 // A name that stays at a server which refuses some scripts for ever, as a node of
 // a cluster does, has subscriptions follow no more often than once a second.
 func TestSubscriptionsFollowAtMostOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse()
+		h := newHouse(t)
 		const seconds = 60
 		for range seconds * 100 {
 			h.write()
 			h.look()
 			time.Sleep(time.Second / 100)
 		}
-		if h.follows > seconds || h.follows < seconds/2 {
+		if h.follows < seconds/2 {
 			t.Errorf("followed %d times in %d s", h.follows, seconds)
 		}
 	})
+}
+
+// Of many that are answered at once one alone has subscriptions follow.
+func TestSubscriptionsFollowOneOfManyAnswers(t *testing.T) {
+	for range 1000 {
+		synctest.Test(t, func(t *testing.T) {
+			var b Breaks
+			var follows atomic.Int64
+			b.Leave, b.Follow = func() bool { return true }, func() { follows.Add(1) }
+			b.Failed(driver.ServerError("READONLY no", errors.New("")), nil)
+			for want := int64(1); want <= 2; want++ {
+				for range 4 {
+					go b.Answered()
+				}
+				synctest.Wait()
+				if n := follows.Load(); n != want {
+					t.Fatalf("followed %d times, want %d", n, want)
+				}
+				time.Sleep(settling)
+			}
+		})
+	}
 }
