@@ -524,6 +524,8 @@ func TestWhoSends(t *testing.T) {
 			c.opt.Addr = addr
 			rdb := redis.NewClient(&c.opt)
 			defer rdb.Close()
+			hook := &senders{name: name}
+			rdb.AddHook(hook) // before a client connects
 			client, err := redlatch.New(redlatchgoredis.Use(rdb, c.opts...), redlatch.Config{})
 			if err != nil {
 				t.Fatal(err)
@@ -538,8 +540,6 @@ func TestWhoSends(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			hook := &senders{name: name}
-			rdb.AddHook(hook)
 			// What a client asks at first, workers ask, and what it asks while the machine is
 			// busy.
 			for end := time.Now().Add(time.Minute); ; {
