@@ -247,12 +247,13 @@ func (c *Client) awaitReleases(ctx context.Context) error {
 // to an end before. Callers that wait for a lock get ErrClosed: at once, or, if a
 // caller is with the driver itself, when that returns. The contexts of live holds
 // end with ErrClosed as their cause, and their locks are left to their TTL: Close
-// never frees a lock under a running section. What an acquisition has got that
-// fails with ErrClosed is released. Permits that Semaphore.Do has not given back
-// may be lost. Then it waits for the requests that are in flight, and closes a
-// driver that is an io.Closer and that no other client has, at most for
-// Config.CloseTimeout. It returns an error if some had not ended by then; they end
-// when the driver gives them up. Calling it again returns the same.
+// never frees a lock under a running section. A holder that returns at once may
+// just have time to release its lock. What an acquisition has got that fails with
+// ErrClosed is released. Permits that Semaphore.Do has not given back may be lost.
+// Then it waits for the requests that are in flight, and closes a driver that is
+// an io.Closer and that no other client has, at most for Config.CloseTimeout. It
+// returns an error if some had not ended by then; they end when the driver gives
+// them up. Calling it again returns the same.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		end := time.Now().Add(c.cfg.CloseTimeout)
