@@ -11,7 +11,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/observe"
 	"github.com/redlatch/redlatch/semaphore"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -79,12 +78,7 @@ func TestStatsCountWhatEventsTell(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var lost, failed atomic.Uint64
 		var mute atomic.Bool
-		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if mute.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		}}, observe.Hooks{
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: locktest.Failing(&mute, locktest.ErrReplyLost)}, observe.Hooks{
 			Lost:        func(observe.LostEvent) { lost.Add(1) },
 			RenewFailed: func(e observe.RenewFailedEvent) { failed.Add(uint64(e.Holds)) },
 		})

@@ -12,7 +12,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/driver"
 	"github.com/redlatch/redlatch/election"
 	"github.com/redlatch/redlatch/redlatchgocron"
 	"github.com/redlatch/redlatch/tests/internal/locktest"
@@ -161,12 +160,7 @@ func TestOneProcessRunsAllJobsUntilItEnds(t *testing.T) {
 func TestAnElectorThatIsCutOffRunsNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool
-		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if cut.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		}})
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: locktest.Failing(&cut, locktest.ErrReplyLost)})
 		elector := redlatchgocron.NewElector(election.New(c, "scheduler"))
 		ctx, stop := context.WithCancel(bg)
 		ended := locktest.Later(func() error { return elector.Run(ctx) })

@@ -44,12 +44,7 @@ func TestAFairLockIsHandedOverWithOneRequest(t *testing.T) {
 func TestAGivenLockIsSoonKeptLikeAnyOther(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool
-		a, b := w.Client(redlatch.Config{}), w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if cut.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		}})
+		a, b := w.Client(redlatch.Config{}), w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: locktest.Failing(&cut, locktest.ErrReplyLost)})
 		for range 3 {
 			h := w.Acquire(bg, a.FairLock("orders"))
 			next := w.Waiting(bg, b.FairLock("orders"))
@@ -184,12 +179,7 @@ func TestAMessageThatComesTooLateGivesNothing(t *testing.T) {
 func TestAnOldMessageToOneThatIsInTheQueueAgainGivesNothing(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool
-		d := &locktest.Tap{Late: 9 * time.Second, Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if cut.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		}}
+		d := &locktest.Tap{Late: 9 * time.Second, Hook: locktest.Failing(&cut, locktest.ErrReplyLost)}
 		a, b := w.Client(redlatch.Config{}), w.Tapped(redlatch.Config{OutageTimeout: time.Minute}, d)
 		h := w.Acquire(bg, a.FairLock("orders"))
 		next := w.Waiting(bg, b.FairLock("orders"))

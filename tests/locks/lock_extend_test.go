@@ -19,12 +19,7 @@ import (
 func TestALostReplyToAnExtensionIsNoLoss(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
-		d := &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if down.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		}}
+		d := &locktest.Tap{Hook: locktest.Failing(&down, locktest.ErrReplyLost)}
 		c := w.Tapped(redlatch.Config{}, d)
 		h := w.Acquire(bg, c.Lock("orders", redlatch.Lease(time.Minute)))
 		expires := h.Expires()

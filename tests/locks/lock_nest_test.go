@@ -65,12 +65,7 @@ func TestConcurrentReleasesOfANestCountRight(t *testing.T) {
 func TestRenewalGoesOnAfterOutagesDuringANest(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
-		d := &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if down.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		}}
+		d := &locktest.Tap{Hook: locktest.Failing(&down, locktest.ErrReplyLost)}
 		l := w.Tapped(redlatch.Config{OutageTimeout: time.Second}, d).Lock("orders")
 		outer := w.Acquire(bg, l)
 		for range 3 {

@@ -97,12 +97,7 @@ func nothingIsLeft(t *testing.T, ctx context.Context) {
 func TestAReleaseWithALostReplyIsNeverReentered(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
-		d := &locktest.Tap{Hook: func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if down.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost // it was never executed
-			}
-			return next()
-		}}
+		d := &locktest.Tap{Hook: locktest.Failing(&down, locktest.ErrReplyLost)}
 		c := w.Tapped(redlatch.Config{}, d)
 		h := w.Acquire(bg, c.Lock("orders"))
 		down.Store(true)

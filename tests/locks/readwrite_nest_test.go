@@ -277,12 +277,7 @@ func TestAWriterThatHasReleasedLosesNothingWithItsReaders(t *testing.T) {
 		locktest.InFakeTime(t, func(w *locktest.World) {
 			var away atomic.Bool
 			d := &locktest.Tap{}
-			d.Hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-				if away.Load() {
-					return driver.Reply{}, locktest.ErrReplyLost
-				}
-				return next()
-			}
+			d.Hook = locktest.Failing(&away, locktest.ErrReplyLost)
 			lost := make(chan string, 5)
 			rw := w.Tapped(redlatch.Config{}, d, observe.Hooks{Lost: func(e observe.LostEvent) { lost <- e.Mode }}).ReadWriteLock("orders")
 			wr := w.Acquire(bg, locktest.With(rw.Write(), redlatch.Lease(5*time.Second)))

@@ -79,12 +79,7 @@ func TestAnObserverSeesEveryLeaderAndTheLast(t *testing.T) {
 func TestAnObserverOutlastsAnOutage(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
-		watcher := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if down.Load() {
-				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("refused")}
-			}
-			return next()
-		}})
+		watcher := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: locktest.Failing(&down, locktest.ErrRefused)})
 		c := stand(w, redlatch.Config{}, nil)
 		lead := <-c.terms
 		var got []string
@@ -133,7 +128,7 @@ func TestAnObserverIsToldWhatCannotPassAfterAnOutage(t *testing.T) {
 			}
 			return next()
 		}})
-		fails.Store(&driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("refused")})
+		fails.Store(locktest.ErrRefused)
 		denied := &driver.RunError{Outcome: driver.NotExecuted, Code: "NOPERM", Err: errors.New("NOPERM no")}
 		var got []error
 		ctx, stop := context.WithTimeout(bg, time.Hour)

@@ -206,7 +206,7 @@ func TestAStandbyCostsNoMoreThanWaiting(t *testing.T) {
 		var asked [2]atomic.Int32
 		var waiting []*candidate
 		for i, opts := range [][]election.Option{nil, {election.Standby(time.Minute)}} {
-			waiting = append(waiting, stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			waiting = append(waiting, stand(w, redlatch.Config{}, func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				asked[i].Add(1)
 				return next()
 			}, opts...))
@@ -238,12 +238,7 @@ func TestAStandbyOutlastsAnOutageAndIsHeardOf(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
 		down.Store(true)
-		c := stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if down.Load() {
-				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("refused")}
-			}
-			return next()
-		}, election.Standby(5*time.Second))
+		c := stand(w, redlatch.Config{}, locktest.Failing(&down, locktest.ErrRefused), election.Standby(5*time.Second))
 		var failed atomic.Int32
 		observe.Add(c.client, observe.Hooks{AcquireEnd: func(_ context.Context, e observe.AcquireEndEvent) {
 			if e.Outcome == observe.OutcomeUnavailable && e.Name == name && e.Kind == redlatch.KindFenced {
@@ -311,12 +306,7 @@ func TestAStandbyEndsWithItsClient(t *testing.T) {
 func TestLeadingIsTrueWhileTheLeadersContextLives(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool
-		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if cut.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		}})
+		c := w.Tapped(redlatch.Config{}, &locktest.Tap{Hook: locktest.Failing(&cut, locktest.ErrReplyLost)})
 		e := election.New(c, name)
 		leads := func(want int64, standing map[string]bool) {
 			t.Helper()

@@ -27,14 +27,9 @@ type candidate struct {
 }
 
 // stand has a candidate stand, whose terms last until they are over.
-func stand(w *locktest.World, cfg redlatch.Config, hook func(script string, next func() (driver.Reply, error)) (driver.Reply, error), opts ...election.Option) *candidate {
+func stand(w *locktest.World, cfg redlatch.Config, hook func(script string, args []string, next func() (driver.Reply, error)) (driver.Reply, error), opts ...election.Option) *candidate {
 	c := &candidate{terms: make(chan context.Context, 100), over: make(chan struct{})}
-	c.tap = &locktest.Tap{}
-	if hook != nil {
-		c.tap.Hook = func(s string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			return hook(s, next)
-		}
-	}
+	c.tap = &locktest.Tap{Hook: hook}
 	c.client = w.Tapped(cfg, c.tap)
 	c.Candidate = election.New(c.client, name, opts...)
 	ctx, stop := context.WithCancelCause(bg)
@@ -130,12 +125,7 @@ func TestTermsAreOneSequenceWithFencedLocks(t *testing.T) {
 func TestALeaderThatIsCutOffIsToldBeforeTheNextOneLeads(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var cut atomic.Bool
-		first := stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if cut.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		})
+		first := stand(w, redlatch.Config{}, locktest.Failing(&cut, locktest.ErrReplyLost))
 		lead := <-first.terms
 		second := stand(w, redlatch.Config{}, nil)
 		time.Sleep(time.Minute)
@@ -208,12 +198,7 @@ func TestTheNextOneLeadsAtOnceWhenALeaderShutsDown(t *testing.T) {
 func TestADeadLeaderIsFollowedWithinALease(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var dead atomic.Bool
-		first := stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if dead.Load() {
-				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("the process is dead")}
-			}
-			return next()
-		})
+		first := stand(w, redlatch.Config{}, locktest.Failing(&dead, locktest.ErrRefused))
 		<-first.terms
 		second := stand(w, redlatch.Config{}, nil)
 		time.Sleep(time.Minute)
@@ -250,12 +235,7 @@ func TestACandidateOutlastsAnOutage(t *testing.T) {
 	locktest.WithSeeds(t, 20, func(w *locktest.World, seed uint64) {
 		var down atomic.Bool
 		down.Store(true)
-		c := stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if down.Load() {
-				return driver.Reply{}, &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("refused")}
-			}
-			return next()
-		})
+		c := stand(w, redlatch.Config{}, locktest.Failing(&down, locktest.ErrRefused))
 		time.Sleep(10*time.Minute + time.Duration(seed)*time.Second) // whatever the candidate does at that moment
 		down.Store(false)
 		select {
@@ -304,7 +284,7 @@ func TestACandidateThatMayNotIsTold(t *testing.T) {
 func TestATermThatMeetsShutdownEnds(t *testing.T) {
 	for at := range 12 {
 		locktest.InFakeTime(t, func(w *locktest.World) {
-			c := stand(w, redlatch.Config{}, func(_ string, next func() (driver.Reply, error)) (driver.Reply, error) {
+			c := stand(w, redlatch.Config{}, func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
 				time.Sleep(2 * time.Millisecond)
 				defer time.Sleep(2 * time.Millisecond)
 				return next()

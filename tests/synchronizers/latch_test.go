@@ -355,12 +355,7 @@ func TestALateWaiterDoesNotSleepWithTheOthers(t *testing.T) {
 func TestALatchInAnOutage(t *testing.T) {
 	locktest.InFakeTime(t, func(w *locktest.World) {
 		var down atomic.Bool
-		d := &locktest.Tap{Hook: func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
-			if down.Load() {
-				return driver.Reply{}, locktest.ErrReplyLost
-			}
-			return next()
-		}}
+		d := &locktest.Tap{Hook: locktest.Failing(&down, locktest.ErrReplyLost)}
 		c := w.Tapped(redlatch.Config{}, d)
 		l := w.Latch(latch.New(c, "orders"), 1)
 		var waits []<-chan error

@@ -120,3 +120,17 @@ func (w *World) Tapped(cfg redlatch.Config, d *Tap, of ...observe.Hooks) *redlat
 
 // ErrReplyLost is the error of a request whose outcome nobody knows.
 var ErrReplyLost = &driver.RunError{Outcome: driver.Unknown, Err: errors.New("reply lost")}
+
+// ErrRefused is the error of a request that no server got.
+var ErrRefused = &driver.RunError{Outcome: driver.NotExecuted, Err: errors.New("refused")}
+
+// Failing is a Hook by which requests fail with an error while down is set. Those
+// are not executed.
+func Failing(down *atomic.Bool, err error) func(script string, args []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+	return func(_ string, _ []string, next func() (driver.Reply, error)) (driver.Reply, error) {
+		if down.Load() {
+			return driver.Reply{}, err
+		}
+		return next()
+	}
+}
